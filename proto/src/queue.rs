@@ -1,0 +1,197 @@
+//! Folding `queue.jsonl`: from the changes of receipts to what waits and how far each message got.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::event::{Class, Receipt};
+use crate::id::MessageId;
+use crate::record::QueueLine;
+use crate::stamp::Stamp;
+
+/// One message in a session's queue, or one that left it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The message.
+    pub id: MessageId,
+    /// Its line in the recipient's timeline.
+    pub seq: u64,
+    /// When it may enter.
+    pub class: Class,
+    /// How far it got.
+    pub receipt: Receipt,
+    /// Why, where the receipt has a reason.
+    pub reason: Option<String>,
+    /// Since when the receipt is what it is.
+    pub since: Stamp,
+    /// When it was accepted.
+    pub accepted: Stamp,
+    /// Attempts so far.
+    pub attempt: u32,
+    /// The channel of the last attempt.
+    pub channel: Option<String>,
+}
+
+/// What one session's queue holds. Settled messages are forgotten: the timeline keeps their receipts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Queue {
+    by_seq: BTreeMap<u64, Entry>,
+    seq_of: HashMap<MessageId, u64>,
+}
+
+impl Queue {
+    /// Folds one line in.
+    pub fn apply(&mut self, line: &QueueLine) {
+        if line.r.is_settled() {
+            if let Some(seq) = self.seq_of.remove(&line.id) {
+                self.by_seq.remove(&seq);
+            }
+            return;
+        }
+        let entry = self.by_seq.entry(line.seq).or_insert_with(|| Entry {
+            id: line.id,
+            seq: line.seq,
+            class: line.class.unwrap_or_default(),
+            receipt: line.r,
+            reason: None,
+            since: line.at,
+            accepted: line.at,
+            attempt: 0,
+            channel: None,
+        });
+        entry.receipt = line.r;
+        entry.reason.clone_from(&line.reason);
+        entry.since = line.at;
+        entry.attempt = line.attempt;
+        if line.channel.is_some() {
+            entry.channel.clone_from(&line.channel);
+        }
+        self.seq_of.insert(line.id, line.seq);
+    }
+
+    /// The entry of a message that is not settled.
+    pub fn get(&self, id: MessageId) -> Option<&Entry> {
+        self.seq_of.get(&id).and_then(|seq| self.by_seq.get(seq))
+    }
+
+    /// What waits, in the order of acceptance.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.by_seq.values()
+    }
+
+    /// How many messages are not settled.
+    pub fn len(&self) -> usize {
+        self.by_seq.len()
+    }
+
+    /// True if nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.by_seq.is_empty()
+    }
+
+    /// How many are held.
+    pub fn held(&self) -> usize {
+        self.iter().filter(|e| e.receipt == Receipt::Held).count()
+    }
+
+    /// The lines that say this queue and nothing more: what a rewrite of the ledger keeps.
+    pub fn to_lines(&self) -> Vec<QueueLine> {
+        let mut lines = Vec::with_capacity(self.len() * 2);
+        for entry in self.iter() {
+            let queued = QueueLine {
+                at: entry.accepted,
+                id: entry.id,
+                seq: entry.seq,
+                r: Receipt::Queued,
+                reason: None,
+                attempt: 0,
+                channel: None,
+                class: Some(entry.class),
+            };
+            lines.push(queued.clone());
+            if entry.receipt != Receipt::Queued || entry.attempt > 0 {
+                lines.push(QueueLine {
+                    at: entry.since,
+                    r: entry.receipt,
+                    reason: entry.reason.clone(),
+                    attempt: entry.attempt,
+                    channel: entry.channel.clone(),
+                    class: None,
+                    ..queued
+                });
+            }
+        }
+        lines
+    }
+}
+
+/// Folds a whole ledger; lines that do not parse are counted, not fatal.
+pub fn fold(bytes: &[u8]) -> (Queue, usize) {
+    let mut queue = Queue::default();
+    let mut bad = 0;
+    for line in bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
+        match serde_json::from_slice::<QueueLine>(line) {
+            Ok(line) => queue.apply(&line),
+            Err(_) => bad += 1,
+        }
+    }
+    (queue, bad)
+}
+
+/// The receipts one message went through, from a whole ledger.
+pub fn history(bytes: &[u8], id: MessageId) -> Vec<QueueLine> {
+    bytes
+        .split(|b| *b == b'\n')
+        .filter_map(|l| serde_json::from_slice::<QueueLine>(l).ok())
+        .filter(|l| l.id == id)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(id: MessageId, seq: u64, r: Receipt, attempt: u32) -> QueueLine {
+        QueueLine {
+            at: Stamp::from_millis(1_000 + i64::from(attempt)),
+            id,
+            seq,
+            r,
+            reason: (r == Receipt::Held).then(|| "busy".to_owned()),
+            attempt,
+            channel: None,
+            class: (r == Receipt::Queued && attempt == 0).then_some(Class::TurnEnd),
+        }
+    }
+
+    #[test]
+    fn a_rewrite_folds_to_the_same_queue() {
+        let (a, b, c) = (MessageId::now(), MessageId::now(), MessageId::now());
+        let mut queue = Queue::default();
+        for l in [
+            line(a, 3, Receipt::Queued, 0),
+            line(b, 5, Receipt::Queued, 0),
+            line(c, 6, Receipt::Queued, 0),
+            line(a, 3, Receipt::Held, 1),
+            line(b, 5, Receipt::Handed, 1),
+            line(b, 5, Receipt::Seen, 1),
+            line(c, 6, Receipt::Queued, 2),
+        ] {
+            queue.apply(&l);
+        }
+        assert_eq!(queue.iter().map(|e| e.id).collect::<Vec<_>>(), [a, c]);
+        assert_eq!((queue.len(), queue.held()), (2, 1));
+        assert_eq!(queue.get(b), None);
+        let mut again = Queue::default();
+        queue.to_lines().iter().for_each(|l| again.apply(l));
+        assert_eq!(again, queue);
+    }
+
+    #[test]
+    fn a_bad_line_hides_nothing_else() {
+        let a = MessageId::now();
+        let mut text = b"garbage\n".to_vec();
+        text.extend(serde_json::to_vec(&line(a, 3, Receipt::Queued, 0)).unwrap());
+        text.extend(b"\n{\"at\":");
+        let (queue, bad) = fold(&text);
+        assert_eq!((queue.len(), bad), (1, 2));
+    }
+}

@@ -1,0 +1,342 @@
+//! The files beside a timeline: `session.json`, `watchers.json`, `cursors.json`, and the store's own lists.
+//! Fields that a newer build wrote are kept when a record is rewritten.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::event::{Author, Class};
+use crate::id::{MessageId, SessionId};
+use crate::stamp::Stamp;
+use crate::state::{State, StateSet};
+
+/// `session.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// The minder id.
+    pub id: SessionId,
+    /// Unique among open sessions.
+    pub label: String,
+    /// True if a person or agent chose the label, false if minder derived it.
+    #[serde(default)]
+    pub label_given: bool,
+    /// For reading, never for matching.
+    pub title: String,
+    /// Where the title came from.
+    #[serde(default)]
+    pub title_from: TitleSource,
+    /// The harness, if one is known: `claude`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harness: Option<String>,
+    /// The working directory it was born in.
+    pub dir: String,
+    /// The session that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+    /// True for a session its operator talks to.
+    #[serde(default)]
+    pub primary: bool,
+    /// How messages get in.
+    pub channel: Channel,
+    /// The account whose limits it shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// When it was registered.
+    pub created: Stamp,
+    /// True if a hook registered it, so that minder may close it by itself.
+    #[serde(default)]
+    pub adopted: bool,
+    /// What it declared last.
+    pub state: State,
+    /// When.
+    pub state_at: Stamp,
+    /// Who declared it.
+    pub state_by: Author,
+    /// True if `state` is the end of a turn with nothing declared.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub turn_end: bool,
+    /// What was said with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The timeline's last line as of this writing; the timeline is the truth.
+    pub last_seq: u64,
+    /// Conversations of harnesses, oldest first.
+    #[serde(default)]
+    pub bindings: Vec<Binding>,
+    /// Actions decided for an older incarnation are dropped.
+    #[serde(default)]
+    pub incarnation: u64,
+    /// The process that is this session now, or was last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
+    /// The turn that runs, as far as hooks told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<RunningTurn>,
+    /// Fields of a newer build.
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
+}
+
+impl SessionRecord {
+    /// The conversation that is live now: the newest binding that has not ended.
+    pub fn live_binding(&self) -> Option<&Binding> {
+        self.bindings.iter().rev().find(|b| b.until.is_none())
+    }
+}
+
+/// Where a title came from, weakest last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TitleSource {
+    /// Somebody gave it.
+    Given,
+    /// A given label.
+    Label,
+    /// The first words of the first prompt.
+    Prompt,
+    /// Nothing better than the derived label was known.
+    #[default]
+    None,
+}
+
+/// How messages get into a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
+pub enum Channel {
+    /// None: `session inbox take` and `ack`.
+    Mailbox,
+    /// The harness asks at its own boundaries.
+    Hook,
+    /// A program of the user's, run once a message.
+    Exec {
+        /// The program and its arguments.
+        argv: Vec<String>,
+    },
+}
+
+impl Channel {
+    /// The word on the command line.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Mailbox => "mailbox",
+            Self::Hook => "hook",
+            Self::Exec { .. } => "exec",
+        }
+    }
+}
+
+/// One conversation of a harness that is, or was, this session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Binding {
+    /// The harness.
+    pub harness: String,
+    /// Its own id of the conversation.
+    pub id: String,
+    /// When it was bound.
+    pub since: Stamp,
+    /// When it was replaced or ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Stamp>,
+    /// `startup`, `resume`, `clear`, `compact`, `new`.
+    pub why: String,
+    /// Where the harness writes the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<String>,
+}
+
+/// A process by pid, start time and boot: what no later process can be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Process id.
+    pub pid: i32,
+    /// Start time in clock ticks since boot (`/proc/<pid>/stat`, field 22).
+    pub start: u64,
+    /// `/proc/sys/kernel/random/boot_id`.
+    pub boot: String,
+    /// Its controlling terminal, `pts/3`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tty: Option<String>,
+    /// When it was seen to be gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Stamp>,
+}
+
+/// A turn that hooks reported and that is not over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunningTurn {
+    /// The harness's id of it, the same for all its events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_id: Option<String>,
+    /// When its prompt was taken.
+    pub since: Stamp,
+    /// Who started it.
+    pub by: TurnOrigin,
+    /// The message that started it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<MessageId>,
+    /// True once the session declared something in it.
+    #[serde(default)]
+    pub declared: bool,
+    /// Tool calls with an open dialog: the tool's name, and the state to go back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialog: Option<String>,
+}
+
+/// What started a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TurnOrigin {
+    /// The person typed.
+    Operator,
+    /// A message of a session or person.
+    Message,
+    /// A notice of minder's: such a turn authors no state.
+    Notice,
+    /// The harness's own background task.
+    Background,
+}
+
+/// One entry of `watchers.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Watcher {
+    /// Who is told.
+    pub watcher: SessionId,
+    /// Why the relation exists.
+    pub sources: Vec<WatchSource>,
+    /// Which states are sent.
+    pub states: StateSet,
+    /// Since when.
+    pub since: Stamp,
+    /// Fields of a newer build.
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
+}
+
+/// Why a watch exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WatchSource {
+    /// Somebody asked for it.
+    Manual,
+    /// The watcher is the target's parent.
+    Parent,
+}
+
+/// One line of `queue.jsonl`: a change of one message's receipt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueLine {
+    /// When.
+    pub at: Stamp,
+    /// The message.
+    pub id: MessageId,
+    /// Its line in the timeline, where the body is.
+    pub seq: u64,
+    /// How far it got.
+    pub r: crate::event::Receipt,
+    /// Why, for `held`, `dead`, `returned`; what the evidence is, for `seen`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Which attempt, from 1; 0 before the first.
+    #[serde(default)]
+    pub attempt: u32,
+    /// The channel that it went by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// On the `queued` line: when it may enter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
+}
+
+/// `cursors.json`, or a follower's file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cursors {
+    /// The form of this file, 1.
+    #[serde(default = "one")]
+    pub version: u32,
+    /// How far each target was read.
+    #[serde(default)]
+    pub follows: BTreeMap<SessionId, Cursor>,
+    /// Highest `seq` of the own timeline whose message a wait returned.
+    #[serde(default)]
+    pub told: u64,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// How far one timeline was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cursor {
+    /// The last line read; 0 for none.
+    pub seq: u64,
+    /// The byte after it in its segment.
+    pub offset: u64,
+    /// The first `seq` of that segment.
+    pub segment: u64,
+}
+
+/// One line of `feed.jsonl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeedLine {
+    /// Rises by one a line.
+    pub n: u64,
+    /// The session whose timeline grew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub s: Option<SessionId>,
+    /// Up to which line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub q: Option<u64>,
+    /// The daemon started: look at everything once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+}
+
+/// One line of `closed.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClosedLine {
+    /// The session.
+    pub id: SessionId,
+    /// Its last label.
+    pub label: String,
+    /// Its last title.
+    pub title: String,
+    /// The state it stood in.
+    pub state: State,
+    /// The closing note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Who closed it.
+    pub by: Author,
+    /// When.
+    pub at: Stamp,
+}
+
+/// One line of `keys.jsonl`: an idempotency key and what it gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyLine {
+    /// Whose key, and the key: `<party>/<method>/<key>`.
+    pub key: String,
+    /// When it was used.
+    pub at: Stamp,
+    /// Checksum (CRC-32C) of the request, so that the same key with another content is refused.
+    pub sum: u32,
+    /// The result of the first use.
+    pub result: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_a_newer_build_survive_a_rewrite() {
+        let text = r#"{"id":"5f1c2d4a-90c3-4f0e-8a17-c2b6d1e4f700","label":"api","title":"api","dir":"/","channel":{"kind":"mailbox"},
+            "created":"2026-11-30T12:00:00.000Z","state":"idle","state_at":"2026-11-30T12:00:00.000Z","state_by":"minder","last_seq":1,
+            "mood":{"of":"a newer build"}}"#;
+        let record: SessionRecord = serde_json::from_str(text).unwrap();
+        let again = serde_json::to_value(&record).unwrap();
+        assert_eq!(again["mood"]["of"], "a newer build");
+    }
+}

@@ -1,0 +1,435 @@
+//! Reading a timeline: sealed segments `timeline.<first seq, 12 digits>.jsonl` and the active one,
+//! `timeline.jsonl`. Readers never lock. They take only complete lines, up to the last newline.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::event::{Event, Line};
+use crate::record::Cursor;
+
+/// The active segment's file name.
+pub const ACTIVE: &str = "timeline.jsonl";
+
+/// Longest line a reader takes in, in bytes; a longer one is damage. The longest legal line is a message body
+/// of 256 KiB in which every byte is escaped.
+pub const LINE_MAX: usize = 2 * 1024 * 1024;
+
+/// The file name of a sealed segment.
+pub fn sealed_name(first: u64) -> String {
+    format!("timeline.{first:012}.jsonl")
+}
+
+/// The first `seq` that a sealed segment's file name says.
+pub fn sealed_first(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("timeline.")?.strip_suffix(".jsonl")?;
+    (digits.len() == 12 && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+/// The sealed segments of a session's folder, oldest first.
+pub fn sealed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if let Some(first) = entry.file_name().to_str().and_then(sealed_first) {
+            found.push((first, entry.path()));
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// One line, and where a reader stands after it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// The line.
+    pub line: Line,
+    /// The position after it. After a torn line, `seq` is that of the last good one.
+    pub after: Cursor,
+}
+
+/// A position that does not fit the file any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The `seq` the reader had read up to.
+    pub lost: u64,
+    /// The first `seq` that was delivered after it, or where the timeline ends now.
+    pub resumed: u64,
+}
+
+/// What a reading ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Where to go on next time.
+    pub cursor: Cursor,
+    /// Set if the position handed in was not there any more: nothing was replayed, reading stands at the end.
+    pub gap: Option<Gap>,
+}
+
+struct Segment {
+    first: Option<u64>,
+    file: File,
+}
+
+/// Opens sealed segments from `from` on, then the active one. Sealing may happen meanwhile: a segment that was
+/// renamed between the listing and the opening of the active file is found by listing again.
+fn open_from(dir: &Path, from: u64) -> io::Result<Vec<Segment>> {
+    loop {
+        let list = sealed(dir)?;
+        let start = list.iter().rposition(|(first, _)| *first <= from.max(1)).unwrap_or(0);
+        let mut segments = Vec::new();
+        for (first, path) in &list[start..] {
+            segments.push(Segment { first: Some(*first), file: File::open(path)? });
+        }
+        match File::open(dir.join(ACTIVE)) {
+            Ok(file) => segments.push(Segment { first: None, file }),
+            Err(e) if e.kind() == io::ErrorKind::NotFound && !segments.is_empty() => {}
+            Err(e) => return Err(e),
+        }
+        if sealed(dir)?.len() == list.len() {
+            return Ok(segments);
+        }
+    }
+}
+
+/// Reads every complete line after `position` (`None`: from the first line there is) and hands it to `each`,
+/// until that breaks or the timeline ends.
+///
+/// A position is checked by the line before it; where that does not fit, it is found again by `seq`. If that
+/// `seq` is gone (damage, retention, a foreign hand), the end says `gap`, nothing is handed over, and the cursor
+/// stands at the end.
+pub fn read_after(
+    dir: &Path,
+    position: Option<Cursor>,
+    mut each: impl FnMut(Item) -> ControlFlow<()>,
+) -> io::Result<End> {
+    let wanted = position.unwrap_or(Cursor { seq: 0, offset: 0, segment: 0 });
+    let segments = open_from(dir, wanted.segment.max(wanted.seq))?;
+    let trusted = match position {
+        Some(p) if p.seq > 0 => segments
+            .iter()
+            .position(|s| first_of(s).is_some_and(|first| first == p.segment))
+            .filter(|i| line_before_is(&segments[*i].file, p.offset, p.seq).unwrap_or(false)),
+        _ => None,
+    };
+    let mut cursor = Cursor { seq: 0, offset: 0, segment: 0 };
+    let mut met = wanted.seq == 0 || trusted.is_some();
+    for (i, segment) in segments.into_iter().enumerate() {
+        if trusted.is_some_and(|t| i < t) {
+            continue;
+        }
+        let start = if trusted == Some(i) { wanted.offset } else { 0 };
+        let first = first_of(&segment).or(segment.first);
+        let first = first.unwrap_or(cursor.seq + 1);
+        let begin = Cursor { seq: if trusted == Some(i) { wanted.seq } else { cursor.seq }, offset: start, segment: first };
+        let mut stop = false;
+        cursor = lines(segment.file, begin, |item| {
+            if !met {
+                met = item.line.seq().is_some_and(|s| s == wanted.seq);
+                return ControlFlow::Continue(());
+            }
+            // A line that was read already stands again where a segment was rewritten: not news.
+            if item.line.seq().is_some_and(|s| s <= wanted.seq) {
+                return ControlFlow::Continue(());
+            }
+            let flow = each(item);
+            stop = flow.is_break();
+            flow
+        })?;
+        if stop {
+            return Ok(End { cursor, gap: None });
+        }
+    }
+    let gap = (!met).then_some(Gap { lost: wanted.seq, resumed: cursor.seq });
+    Ok(End { cursor, gap })
+}
+
+fn first_of(segment: &Segment) -> Option<u64> {
+    if segment.first.is_some() {
+        return segment.first;
+    }
+    let mut found = None;
+    let start = Cursor { seq: 0, offset: 0, segment: 0 };
+    let clone = segment.file.try_clone().ok()?;
+    lines(clone, start, |item| {
+        found = item.line.seq();
+        if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .ok()?;
+    found
+}
+
+/// True if a complete line that says `seq` ends right before `offset`.
+fn line_before_is(mut file: &File, offset: u64, seq: u64) -> io::Result<bool> {
+    if offset == 0 || file.metadata()?.len() < offset {
+        return Ok(false);
+    }
+    let mut take: u64 = 4 * 1024;
+    loop {
+        let begin = offset.saturating_sub(take);
+        let mut bytes = vec![0; (offset - begin) as usize];
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_exact(&mut bytes)?;
+        let Some(b'\n') = bytes.pop() else { return Ok(false) };
+        let line_start = bytes.iter().rposition(|b| *b == b'\n').map(|i| i + 1);
+        match line_start {
+            None if begin > 0 && bytes.len() < LINE_MAX => take *= 4,
+            start => return Ok(Line::parse(&bytes[start.unwrap_or(0)..]).seq() == Some(seq)),
+        }
+    }
+}
+
+/// Hands over every complete line of one file from a position, and returns the position after the last one.
+fn lines(
+    mut file: File,
+    from: Cursor,
+    mut each: impl FnMut(Item) -> ControlFlow<()>,
+) -> io::Result<Cursor> {
+    file.seek(SeekFrom::Start(from.offset))?;
+    let mut reader = BufReader::with_capacity(32 * 1024, file);
+    let mut cursor = from;
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        let n = (&mut reader).take(LINE_MAX as u64).read_until(b'\n', &mut bytes)?;
+        if bytes.last() != Some(&b'\n') {
+            if n < LINE_MAX {
+                return Ok(cursor);
+            }
+            // An endless line: step over it without keeping it.
+            let mut skipped = n as u64;
+            loop {
+                bytes.clear();
+                let n = (&mut reader).take(LINE_MAX as u64).read_until(b'\n', &mut bytes)?;
+                if n == 0 {
+                    return Ok(cursor);
+                }
+                skipped += n as u64;
+                if bytes.last() == Some(&b'\n') {
+                    break;
+                }
+            }
+            cursor.offset += skipped;
+            if each(Item { line: Line::Torn, after: cursor }).is_break() {
+                return Ok(cursor);
+            }
+            continue;
+        }
+        cursor.offset += n as u64;
+        bytes.pop();
+        if bytes.is_empty() {
+            continue;
+        }
+        let line = Line::parse(&bytes);
+        if let Some(seq) = line.seq() {
+            cursor.seq = seq;
+        }
+        if each(Item { line, after: cursor }).is_break() {
+            return Ok(cursor);
+        }
+    }
+}
+
+/// Where a timeline ends, as its writer needs to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// The last whole line's `seq`; 0 if there is none.
+    pub seq: u64,
+    /// First `seq` of the active segment; `seq + 1` if it is empty.
+    pub segment: u64,
+    /// The active file's length in bytes.
+    pub len: u64,
+    /// True if bytes without a newline stand at the end, or the last line is damage.
+    pub torn: bool,
+}
+
+/// Reads where the timeline in `dir` ends: the last lines only, wherever they are.
+pub fn tail(dir: &Path) -> io::Result<Tail> {
+    let sealed_last = match sealed(dir)?.pop() {
+        Some((_, path)) => last_seq(&File::open(path)?)?.0,
+        None => None,
+    };
+    let active = match File::open(dir.join(ACTIVE)) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound && sealed_last.is_some() => {
+            let seq = sealed_last.unwrap_or(0);
+            return Ok(Tail { seq, segment: seq + 1, len: 0, torn: false });
+        }
+        Err(e) => return Err(e),
+    };
+    let len = active.metadata()?.len();
+    let (last, torn) = last_seq(&active)?;
+    let seq = last.or(sealed_last).unwrap_or(0);
+    let segment = first_of(&Segment { first: None, file: active }).unwrap_or(seq + 1);
+    Ok(Tail { seq, segment, len, torn })
+}
+
+/// The last `seq` in a file that parses, and whether anything behind it is not a whole good line.
+fn last_seq(mut file: &File) -> io::Result<(Option<u64>, bool)> {
+    let len = file.metadata()?.len();
+    let mut take: u64 = 8 * 1024;
+    loop {
+        let begin = len.saturating_sub(take);
+        let mut bytes = vec![0; (len - begin) as usize];
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_exact(&mut bytes)?;
+        let open = bytes.last().is_some_and(|b| *b != b'\n');
+        let end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
+        let mut torn = open;
+        let mut lines: Vec<&[u8]> = bytes[..end].split(|b| *b == b'\n').collect();
+        lines.pop();
+        if begin > 0 && !lines.is_empty() {
+            lines.remove(0); // its beginning may be outside
+        }
+        for line in lines.iter().rev().filter(|l| !l.is_empty()) {
+            match Line::parse(line).seq() {
+                Some(seq) => return Ok((Some(seq), torn)),
+                None => torn = true,
+            }
+        }
+        if begin == 0 {
+            return Ok((None, torn));
+        }
+        take *= 8;
+    }
+}
+
+/// Finds the line `seq` of the timeline in `dir`.
+pub fn find(dir: &Path, seq: u64) -> io::Result<Option<Event>> {
+    let mut found = None;
+    let from = sealed(dir)?.into_iter().rfind(|(first, _)| *first <= seq);
+    let position = from.map(|(first, _)| Cursor { seq: 0, offset: 0, segment: first });
+    read_after(dir, position, |item| {
+        if item.line.seq().is_some_and(|s| s >= seq) {
+            if let Line::Event(event) = item.line {
+                found = Some(*event).filter(|e| e.seq == seq);
+            }
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
+}
+
+/// The last `n` lines that parse, oldest first.
+pub fn last(dir: &Path, n: usize) -> io::Result<Vec<Event>> {
+    let mut kept = std::collections::VecDeque::with_capacity(n.min(1024));
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    // Newest segments first until there are enough lines.
+    let mut starts: Vec<u64> = sealed(dir)?.into_iter().map(|(first, _)| first).collect();
+    let end = tail(dir)?;
+    starts.push(end.segment);
+    let need = end.seq.saturating_sub(n as u64) + 1;
+    let start = starts.into_iter().rfind(|first| *first <= need);
+    let position = start.map(|segment| Cursor { seq: 0, offset: 0, segment });
+    read_after(dir, position, |item| {
+        if let Line::Event(event) = item.line {
+            if kept.len() == n {
+                kept.pop_front();
+            }
+            kept.push_back(*event);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(kept.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(seq: u64) -> String {
+        format!("{{\"seq\":{seq},\"at\":\"2026-11-30T12:00:00.000Z\",\"kind\":\"note\",\"what\":\"n\",\"text\":\"{seq}\"}}\n")
+    }
+
+    fn store(sealed: &[std::ops::Range<u64>], active: std::ops::Range<u64>) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for range in sealed {
+            let text: String = range.clone().map(note).collect();
+            std::fs::write(dir.path().join(sealed_name(range.start)), text).unwrap();
+        }
+        std::fs::write(dir.path().join(ACTIVE), active.map(note).collect::<String>()).unwrap();
+        dir
+    }
+
+    fn seqs(dir: &Path, position: Option<Cursor>) -> (Vec<u64>, End) {
+        let mut seen = Vec::new();
+        let end = read_after(dir, position, |item| {
+            seen.extend(item.line.seq());
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        (seen, end)
+    }
+
+    #[test]
+    fn reading_goes_on_over_segments_from_any_position() {
+        let dir = store(&[1..5, 5..9], 9..12);
+        let mut stops = Vec::new();
+        let (all, _) = seqs(dir.path(), None);
+        assert_eq!(all, (1..12).collect::<Vec<_>>());
+        read_after(dir.path(), None, |item| {
+            stops.push(item.after);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        for stop in stops {
+            let (rest, end) = seqs(dir.path(), Some(stop));
+            assert_eq!(rest, (stop.seq + 1..12).collect::<Vec<_>>(), "{stop:?}");
+            assert_eq!(end.gap, None);
+        }
+    }
+
+    #[test]
+    fn a_wrong_offset_is_found_again_by_seq_and_a_lost_seq_is_a_gap() {
+        let dir = store(&[1..5], 5..9);
+        let (rest, end) = seqs(dir.path(), Some(Cursor { seq: 6, offset: 3, segment: 777 }));
+        assert_eq!((rest, end.gap), (vec![7, 8], None));
+        let (rest, end) = seqs(dir.path(), Some(Cursor { seq: 40, offset: 3, segment: 5 }));
+        assert_eq!((rest, end.gap), (vec![], Some(Gap { lost: 40, resumed: 8 })));
+        assert_eq!(end.cursor.seq, 8);
+    }
+
+    #[test]
+    fn an_unfinished_line_is_not_there_yet_and_a_torn_one_is_passed() {
+        let dir = store(&[], 1..3);
+        let path = dir.path().join(ACTIVE);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("{\"seq\":3,\"at\"");
+        std::fs::write(&path, &text).unwrap();
+        let (seen, end) = seqs(dir.path(), None);
+        assert_eq!((seen, end.cursor.seq), (vec![1, 2], 2));
+        assert_eq!(tail(dir.path()).unwrap(), Tail { seq: 2, segment: 1, len: text.len() as u64, torn: true });
+        text.push('\n');
+        text.push_str(&note(4));
+        std::fs::write(&path, &text).unwrap();
+        let (seen, _) = seqs(dir.path(), Some(end.cursor));
+        assert_eq!(seen, [4]);
+        assert!(!tail(dir.path()).unwrap().torn);
+    }
+
+    #[test]
+    fn lines_are_found_by_seq_and_from_the_end() {
+        let dir = store(&[1..5, 5..9], 9..12);
+        for seq in 1..12 {
+            assert_eq!(find(dir.path(), seq).unwrap().unwrap().seq, seq);
+        }
+        assert_eq!(find(dir.path(), 12).unwrap(), None);
+        for n in 0..15 {
+            let last: Vec<u64> = last(dir.path(), n).unwrap().iter().map(|e| e.seq).collect();
+            assert_eq!(last, (12u64.saturating_sub(n as u64).max(1)..12).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn an_active_file_that_was_just_sealed_away_is_no_error() {
+        let dir = store(std::slice::from_ref(&(1..5)), 5..5);
+        assert_eq!(tail(dir.path()).unwrap(), Tail { seq: 4, segment: 5, len: 0, torn: false });
+        std::fs::remove_file(dir.path().join(ACTIVE)).unwrap();
+        assert_eq!(tail(dir.path()).unwrap(), Tail { seq: 4, segment: 5, len: 0, torn: false });
+        assert_eq!(seqs(dir.path(), None).0, [1, 2, 3, 4]);
+    }
+}
