@@ -4,4 +4,7 @@
 //! `model` is the scripted model server. None of these modules knows anything of minder's insides; they see the
 //! programs as their users do.
 
+pub mod files;
+pub mod isolate;
 pub mod model;
+pub mod process;
