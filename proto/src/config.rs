@@ -1,1 +1,416 @@
-//! x
+//! The configuration: `config.toml`, then `MINDER_*` variables. A value that cannot be used is an error,
+//! never a silent default.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::stamp::parse_duration;
+
+/// Everything that can be set. Every field's name is its key: `adopt.mode`, …
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Which conversations become sessions by themselves.
+    pub adopt: Adopt,
+    /// What hooks print.
+    pub hook: Hook,
+    /// What a session is told at its start.
+    pub hooks: Hooks,
+    /// Bounds of a queue.
+    pub queue: QueueLimits,
+    /// Bounds of a message.
+    pub message: MessageLimits,
+    /// When deliveries are tried again.
+    pub delivery: Delivery,
+    /// The mailbox channel.
+    pub mailbox: Mailbox,
+    /// Followers.
+    pub follow: Follow,
+    /// The store.
+    pub store: Store,
+}
+
+/// `adopt.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Adopt {
+    /// `attended` (default), `all`, or `off`.
+    pub mode: AdoptMode,
+    /// Folders whose conversations are not taken in.
+    pub ignore: Vec<PathBuf>,
+    /// Whether the words of prompts and answers go into the store (default true).
+    pub text: bool,
+    /// How long after its process ended a session that a hook registered is closed (default 7 d).
+    pub keep: Span,
+}
+
+impl Default for Adopt {
+    fn default() -> Self {
+        Self { mode: AdoptMode::Attended, ignore: Vec::new(), text: true, keep: Span::from_secs(7 * 86_400) }
+    }
+}
+
+/// Which conversations become sessions by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AdoptMode {
+    /// Those that a person sits at.
+    #[default]
+    Attended,
+    /// Unattended runs too.
+    All,
+    /// None: only what `new` registers.
+    Off,
+}
+
+/// `hook.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hook {
+    /// Most characters that one hook call prints (default 9,000).
+    pub max_chars: usize,
+}
+
+impl Default for Hook {
+    fn default() -> Self {
+        Self { max_chars: 9_000 }
+    }
+}
+
+/// `hooks.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hooks {
+    /// Who is told at session start how to speak.
+    pub brief: Brief,
+}
+
+/// Who gets the four lines at session start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Brief {
+    /// A session with a parent or a watcher (default).
+    #[default]
+    Watched,
+    /// Every session.
+    Always,
+    /// None.
+    Never,
+}
+
+/// `queue.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueueLimits {
+    /// Most messages that wait for one session (default 1,000).
+    pub max_messages: usize,
+}
+
+impl Default for QueueLimits {
+    fn default() -> Self {
+        Self { max_messages: 1_000 }
+    }
+}
+
+/// `message.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MessageLimits {
+    /// Longest body in bytes (default 256 KiB, which is also the most).
+    pub max_bytes: usize,
+}
+
+impl Default for MessageLimits {
+    fn default() -> Self {
+        Self { max_bytes: crate::event::BODY_MAX }
+    }
+}
+
+/// `delivery.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Delivery {
+    /// After this long without evidence a handed message waits again (default 60 s).
+    pub evidence_timeout: Span,
+    /// Refusals after which a message is dead (default 50).
+    pub max_attempts: u32,
+    /// Age after which a message is dead (default 7 d).
+    pub max_age: Span,
+}
+
+impl Default for Delivery {
+    fn default() -> Self {
+        Self { evidence_timeout: Span::from_secs(60), max_attempts: 50, max_age: Span::from_secs(7 * 86_400) }
+    }
+}
+
+/// `mailbox.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Mailbox {
+    /// How long a taken message is given to nobody else (default 10 m).
+    pub visibility: Span,
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Self { visibility: Span::from_secs(600) }
+    }
+}
+
+/// `follow.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Follow {
+    /// The floor under the bell: how often a follower looks by itself (default 2 s).
+    pub backstop: Span,
+}
+
+impl Default for Follow {
+    fn default() -> Self {
+        Self { backstop: Span::from_secs(2) }
+    }
+}
+
+/// `store.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Store {
+    /// `flush` (default), or `none` for throw-away stores: a power cut may then lose what was told.
+    pub durability: Durability,
+}
+
+/// Whether a commit waits for the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// It does.
+    #[default]
+    Flush,
+    /// It does not.
+    None,
+}
+
+/// A duration in the file: `"90s"`, `"15m"`, or a bare number of seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span(pub Duration);
+
+impl Span {
+    const fn from_secs(s: u64) -> Self {
+        Self(Duration::from_secs(s))
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Raw {
+            Number(u64),
+            Text(String),
+        }
+        let text = match Raw::deserialize(deserializer)? {
+            Raw::Number(n) => n.to_string(),
+            Raw::Text(text) => text,
+        };
+        parse_duration(&text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A configuration that cannot be used; the line says where.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Its error.
+        error: std::io::Error,
+    },
+    /// The file holds something that cannot be used.
+    #[error("{}:{line}: {why}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// A variable holds something that cannot be used.
+    #[error("{name}: {why}")]
+    Variable {
+        /// The variable.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Keys that a variable may set: `adopt.mode` is `MINDER_ADOPT_MODE`.
+pub const KEYS: [&str; 13] = [
+    "adopt.mode",
+    "adopt.ignore",
+    "adopt.text",
+    "adopt.keep",
+    "hook.max_chars",
+    "hooks.brief",
+    "queue.max_messages",
+    "message.max_bytes",
+    "delivery.evidence_timeout",
+    "delivery.max_attempts",
+    "delivery.max_age",
+    "mailbox.visibility",
+    "follow.backstop",
+];
+
+/// The variable of a key.
+pub fn variable(key: &str) -> String {
+    format!("MINDER_{}", key.replace('.', "_").to_ascii_uppercase())
+}
+
+/// Reads the file (an absent one is empty), then the variables.
+pub fn load(path: &Path, env: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(ConfigError::Io { path: path.to_owned(), error }),
+    };
+    parse(path, &text, env)
+}
+
+fn parse(path: &Path, text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
+    let at = |e: &toml::de::Error| {
+        let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
+        ConfigError::File { path: path.to_owned(), line, why: e.message().replace('\n', " ") }
+    };
+    let mut table: toml::Table = toml::from_str(text).map_err(|e| at(&e))?;
+    // Checked before the variables are laid over it, so that an error names the right place.
+    let checked: Config = toml::from_str(text).map_err(|e| at(&e))?;
+    check(&checked).map_err(|(key, why)| {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        let line = text.lines().position(|l| l.trim_start().starts_with(name)).map_or(1, |i| i + 1);
+        ConfigError::File { path: path.to_owned(), line, why: format!("{key}: {why}") }
+    })?;
+    for key in KEYS {
+        let name = variable(key);
+        let Some(value) = env(&name) else { continue };
+        let bad = |why: String| ConfigError::Variable { name: name.clone(), why };
+        let parsed = from_variable(key, &value).map_err(bad)?;
+        let (section, field) = key.split_once('.').expect("every key has a section");
+        let section = table.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        if let Some(section) = section.as_table_mut() {
+            section.insert(field.to_owned(), parsed);
+        }
+        let config = table.clone().try_into::<Config>().map_err(|e| bad(e.message().replace('\n', " ")))?;
+        check(&config).map_err(|(_, why)| bad(why))?;
+    }
+    table.try_into().map_err(|e| at(&e))
+}
+
+fn from_variable(key: &str, value: &str) -> Result<toml::Value, String> {
+    Ok(match key {
+        "adopt.ignore" => toml::Value::Array(
+            std::env::split_paths(value)
+                .map(|p| toml::Value::String(p.to_string_lossy().into_owned()))
+                .collect(),
+        ),
+        "adopt.text" => match value {
+            "true" | "1" => toml::Value::Boolean(true),
+            "false" | "0" => toml::Value::Boolean(false),
+            _ => return Err(format!("not true or false: {value:?}")),
+        },
+        "hook.max_chars" | "queue.max_messages" | "message.max_bytes" | "delivery.max_attempts" => {
+            if value.is_empty() || !value.bytes().all(|b| b.is_ascii_digit()) {
+                return Err(format!("not a whole number: {value:?}"));
+            }
+            toml::Value::Integer(value.parse().map_err(|_| format!("too large: {value:?}"))?)
+        }
+        _ => toml::Value::String(value.to_owned()),
+    })
+}
+
+/// Bounds that hold whatever is set; gives the key and what is wrong.
+fn check(config: &Config) -> Result<(), (&'static str, String)> {
+    let range = |key, value: usize, min: usize, max: usize| {
+        if (min..=max).contains(&value) { Ok(()) } else { Err((key, format!("must be {min} to {max}"))) }
+    };
+    range("hook.max_chars", config.hook.max_chars, 500, 10_000)?;
+    range("queue.max_messages", config.queue.max_messages, 1, 100_000)?;
+    range("message.max_bytes", config.message.max_bytes, 1, crate::event::BODY_MAX)?;
+    range("delivery.max_attempts", config.delivery.max_attempts as usize, 1, 1_000_000)?;
+    for (key, span) in [
+        ("delivery.evidence_timeout", config.delivery.evidence_timeout),
+        ("delivery.max_age", config.delivery.max_age),
+        ("mailbox.visibility", config.mailbox.visibility),
+        ("follow.backstop", config.follow.backstop),
+    ] {
+        if span.0.is_zero() {
+            return Err((key, "must be longer than 0".to_owned()));
+        }
+    }
+    if let Some(path) = config.adopt.ignore.iter().find(|p| !p.is_absolute()) {
+        return Err(("adopt.ignore", format!("not an absolute path: {}", path.display())));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load_text(text: &str, vars: &[(&str, &str)]) -> Result<Config, String> {
+        let env = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+        parse(Path::new("c.toml"), text, env).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn variables_win_over_the_file() {
+        let config =
+            load_text("[adopt]\nmode = \"off\"\nkeep = \"2d\"\n", &[("MINDER_ADOPT_MODE", "all")]).unwrap();
+        assert_eq!((config.adopt.mode, config.adopt.keep), (AdoptMode::All, Span::from_secs(172_800)));
+        assert_eq!(load_text("", &[]).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn every_key_can_be_set_by_its_variable() {
+        for key in KEYS {
+            let value = match key {
+                "adopt.mode" => "all",
+                "adopt.ignore" => "/x:/y",
+                "adopt.text" => "false",
+                "hooks.brief" => "never",
+                k if k.contains("max_age") || k.contains("keep") => "3d",
+                k if k.contains("timeout") || k.contains("visibility") || k.contains("backstop") => "7s",
+                _ => "777",
+            };
+            let config = load_text("", &[(&variable(key), value)]).unwrap();
+            assert_ne!(config, Config::default(), "{key}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_an_error_that_says_where() {
+        assert!(load_text("[adopt]\nmodus = 1\n", &[]).unwrap_err().starts_with("c.toml:2: unknown field"));
+        assert!(load_text("[adopt]\nmode = \"some\"\n", &[]).unwrap_err().starts_with("c.toml:2: "));
+        assert!(
+            load_text("\n[follow]\nbackstop = 0\n", &[])
+                .unwrap_err()
+                .starts_with("c.toml:3: follow.backstop")
+        );
+        assert!(load_text("x = ", &[]).is_err());
+        for (name, value) in [
+            ("MINDER_HOOK_MAX_CHARS", "1e3"),
+            ("MINDER_HOOK_MAX_CHARS", "-1"),
+            ("MINDER_HOOK_MAX_CHARS", ""),
+            ("MINDER_FOLLOW_BACKSTOP", "1.5h"),
+            ("MINDER_ADOPT_TEXT", "yes"),
+            ("MINDER_ADOPT_IGNORE", "relative"),
+        ] {
+            assert!(load_text("", &[(name, value)]).unwrap_err().starts_with(name), "{name}={value}");
+        }
+    }
+}

@@ -43,7 +43,8 @@ pub fn from_text(text: &str) -> String {
         if label.len() >= MAX - 8 {
             break; // room for a `-12` that makes it unique
         }
-        if c.is_ascii_lowercase() || c.is_ascii_digit() || (!label.is_empty() && matches!(c, '.' | '_' | '-')) {
+        if c.is_ascii_lowercase() || c.is_ascii_digit() || (!label.is_empty() && matches!(c, '.' | '_' | '-'))
+        {
             label.push(c);
         } else if !label.is_empty() && !label.ends_with('-') {
             label.push('-');
@@ -66,7 +67,9 @@ mod tests {
         for good in ["api", "api-2", "0", "a.b_c-d"] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
-        for bad in ["", "-a", "A", "a b", "é", "state:x", "dir:x", &"a".repeat(65), "review", "all", "operator"] {
+        for bad in
+            ["", "-a", "A", "a b", "é", "state:x", "dir:x", &"a".repeat(65), "review", "all", "operator"]
+        {
             assert!(check(bad).is_err(), "{bad}");
         }
     }

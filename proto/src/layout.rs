@@ -213,7 +213,7 @@ pub fn file_name(text: &str) -> String {
     if !text.is_empty() && text.len() <= 128 && !text.starts_with('.') && text.bytes().all(plain) {
         return text.to_owned();
     }
-    let kept: String = text.chars().filter(|c| c.is_ascii_alphanumeric()).take(32).collect();
+    let kept: String = text.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
     format!("_{kept}-{:08x}", crc32c::crc32c(text.as_bytes()))
 }
 

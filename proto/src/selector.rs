@@ -1,1 +1,289 @@
-//! x
+//! Selectors: how people and agents name sessions. A comma list; a session matches if any part does.
+
+use std::path::Path;
+
+use crate::id::{MIN_PARTIAL, SessionId};
+use crate::record::SessionRecord;
+use crate::state::State;
+
+/// A parsed selector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selector {
+    parts: Vec<(String, Part)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    /// A full id.
+    Id(SessionId),
+    /// A label, an id's prefix, or a harness's own id in full.
+    Name,
+    /// A label with `*` or `?`.
+    Glob,
+    /// `.`
+    Caller,
+    /// `@all`
+    All,
+    /// `@children`
+    Children,
+    /// `@parent`
+    Parent,
+    /// `state:…`
+    InState(State),
+    /// `dir:…`
+    Dir(String),
+}
+
+/// Why a selector cannot be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SelectorError {
+    /// It cannot be read.
+    #[error("bad selector {text:?}: {why}")]
+    Bad {
+        /// The part.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A part that names one thing matches nothing.
+    #[error("no session {0:?}")]
+    NotFound(String),
+    /// A prefix fits several.
+    #[error("{text:?} fits {} sessions: {}", candidates.len(), candidates.join(", "))]
+    Ambiguous {
+        /// What was given.
+        text: String,
+        /// `label (short id)` of each.
+        candidates: Vec<String>,
+    },
+    /// `.`, `@children` or `@parent` from a caller that is no session.
+    #[error("{0:?} needs a caller that is a session")]
+    NoCaller(String),
+}
+
+/// One session that a selector matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The session.
+    pub id: SessionId,
+    /// True if a part named it (an id, a label, a harness id), false if a broad part swept it in.
+    pub named: bool,
+}
+
+impl Selector {
+    /// Reads a selector.
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+        let bad = |text: &str, why: &str| SelectorError::Bad { text: text.to_owned(), why: why.to_owned() };
+        let mut parts = Vec::new();
+        for word in text.split(',') {
+            let part = match word {
+                "" => return Err(bad(text, "an empty part")),
+                "." => Part::Caller,
+                "@all" => Part::All,
+                "@children" => Part::Children,
+                "@parent" => Part::Parent,
+                "@operator" => return Err(bad(word, "the person is a recipient, not a session")),
+                w if w.starts_with('@') => return Err(bad(w, "only @all, @children, @parent, @operator")),
+                w => match w.split_once(':') {
+                    Some(("state", state)) => Part::InState(
+                        state.parse().map_err(|e: crate::state::BadState| bad(w, &e.to_string()))?,
+                    ),
+                    Some(("dir", dir)) if !dir.is_empty() => Part::Dir(dir.to_owned()),
+                    Some(_) => return Err(bad(w, "only state: and dir:")),
+                    None if w.contains(['*', '?']) => Part::Glob,
+                    None => w.parse().map_or(Part::Name, Part::Id),
+                },
+            };
+            parts.push((word.to_owned(), part));
+        }
+        Ok(Self { parts })
+    }
+
+    /// Parses several command-line words as one selector.
+    pub fn parse_all(words: &[String]) -> Result<Option<Self>, SelectorError> {
+        if words.is_empty() { Ok(None) } else { Self::parse(&words.join(",")).map(Some) }
+    }
+
+    /// True if some part sweeps (a glob, `@all`, `@children`, `state:`, `dir:`): such a follow re-enumerates.
+    pub fn is_broad(&self) -> bool {
+        self.parts.iter().any(|(_, p)| {
+            matches!(p, Part::Glob | Part::All | Part::Children | Part::InState(_) | Part::Dir(_))
+        })
+    }
+
+    /// The sessions of `records` that match, each once, in the order of the parts. A part that names one thing
+    /// and matches nothing is an error; a broad part may match nothing.
+    pub fn resolve<'a>(
+        &self,
+        records: impl Iterator<Item = &'a SessionRecord> + Clone,
+        caller: Option<SessionId>,
+    ) -> Result<Vec<Match>, SelectorError> {
+        let mut found: Vec<Match> = Vec::new();
+        for (text, part) in &self.parts {
+            let named = matches!(part, Part::Id(_) | Part::Name | Part::Caller | Part::Parent);
+            let ids = resolve_part(text, part, records.clone(), caller)?;
+            if named && ids.is_empty() {
+                return Err(SelectorError::NotFound(text.clone()));
+            }
+            for id in ids {
+                match found.iter_mut().find(|m| m.id == id) {
+                    Some(m) => m.named |= named,
+                    None => found.push(Match { id, named }),
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Exactly one session; more are an error that lists them.
+    pub fn resolve_one<'a>(
+        &self,
+        records: impl Iterator<Item = &'a SessionRecord> + Clone,
+        caller: Option<SessionId>,
+    ) -> Result<SessionId, SelectorError> {
+        let found = self.resolve(records.clone(), caller)?;
+        match found.as_slice() {
+            [] => Err(SelectorError::NotFound(self.to_string())),
+            [one] => Ok(one.id),
+            many => Err(SelectorError::Ambiguous {
+                text: self.to_string(),
+                candidates: records.filter(|r| many.iter().any(|m| m.id == r.id)).map(shown).collect(),
+            }),
+        }
+    }
+}
+
+impl std::fmt::Display for Selector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let words: Vec<&str> = self.parts.iter().map(|(text, _)| text.as_str()).collect();
+        f.write_str(&words.join(","))
+    }
+}
+
+fn shown(record: &SessionRecord) -> String {
+    format!("{} ({})", record.label, record.id.short())
+}
+
+fn resolve_part<'a>(
+    text: &str,
+    part: &Part,
+    records: impl Iterator<Item = &'a SessionRecord> + Clone,
+    caller: Option<SessionId>,
+) -> Result<Vec<SessionId>, SelectorError> {
+    let me = || caller.ok_or_else(|| SelectorError::NoCaller(text.to_owned()));
+    let those = |keep: &dyn Fn(&SessionRecord) -> bool| -> Vec<SessionId> {
+        records.clone().filter(|r| keep(r)).map(|r| r.id).collect()
+    };
+    Ok(match part {
+        Part::Id(id) => those(&|r| r.id == *id),
+        Part::Caller => vec![me()?],
+        Part::All => those(&|_| true),
+        Part::Children => {
+            let me = me()?;
+            those(&|r| r.parent == Some(me))
+        }
+        Part::Parent => {
+            let me = me()?;
+            records.clone().find(|r| r.id == me).and_then(|r| r.parent).into_iter().collect()
+        }
+        Part::InState(state) => those(&|r| r.state == *state),
+        Part::Dir(dir) => {
+            let dir = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.into());
+            those(&|r| Path::new(&r.dir).starts_with(&dir))
+        }
+        Part::Glob => those(&|r| glob(text.as_bytes(), r.label.as_bytes())),
+        Part::Name => {
+            // The exact label wins over an id that happens to begin so: people chose the label.
+            let by_label = those(&|r| r.label == text);
+            if !by_label.is_empty() {
+                return Ok(by_label);
+            }
+            let by_harness = those(&|r| r.bindings.iter().any(|b| b.id == text));
+            if !by_harness.is_empty() {
+                return Ok(by_harness);
+            }
+            let lower = text.to_ascii_lowercase();
+            let is_prefix =
+                lower.len() >= MIN_PARTIAL && lower.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+            let by_prefix = if is_prefix { those(&|r| r.id.to_string().starts_with(&lower)) } else { vec![] };
+            if by_prefix.len() > 1 {
+                return Err(SelectorError::Ambiguous {
+                    text: text.to_owned(),
+                    candidates: records.filter(|r| by_prefix.contains(&r.id)).map(shown).collect(),
+                });
+            }
+            by_prefix
+        }
+    })
+}
+
+/// `*` is any text, `?` any one byte; labels are ASCII.
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern.split_first() {
+        None => text.is_empty(),
+        Some((b'*', rest)) => (0..=text.len()).any(|i| glob(rest, &text[i..])),
+        Some((b'?', rest)) => !text.is_empty() && glob(rest, &text[1..]),
+        Some((c, rest)) => text.first() == Some(c) && glob(rest, &text[1..]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(id: &str, label: &str) -> SessionRecord {
+        serde_json::from_value(serde_json::json!({
+            "id": id, "label": label, "title": label, "dir": "/w/x", "channel": {"kind": "mailbox"},
+            "created": "2026-11-30T12:00:00Z", "state": "review", "state_at": "2026-11-30T12:00:00Z",
+            "state_by": "agent", "last_seq": 1,
+            "bindings": [{"harness": "claude", "id": format!("conv-{label}"), "since": "2026-11-30T12:00:00Z", "why": "startup"}],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_ways_to_name_a_session() {
+        let a = record("5f1c2d4a-90c3-4f0e-8a17-c2b6d1e4f700", "api-1");
+        let mut b = record("5f1c2d4b-90c3-4f0e-8a17-c2b6d1e4f700", "api-2");
+        let c = record("3f0a91c2-7d1e-4c55-9a6b-0d5a1f2e3b4c", "web");
+        b.parent = Some(a.id);
+        let all = [a.clone(), b.clone(), c.clone()];
+        let labels = |text: &str| -> Result<Vec<String>, SelectorError> {
+            let found = Selector::parse(text)?.resolve(all.iter(), Some(a.id))?;
+            Ok(found.iter().map(|m| all.iter().find(|r| r.id == m.id).unwrap().label.clone()).collect())
+        };
+        for (text, expected) in [
+            ("api-1", "api-1"),
+            ("5f1c2d4a", "api-1"),
+            ("5F1C2D4A-90c3", "api-1"),
+            ("3f0a91c2-7d1e-4c55-9a6b-0d5a1f2e3b4c", "web"),
+            ("api-*", "api-1 api-2"),
+            ("web,api-*,web", "web api-1 api-2"),
+            ("conv-web", "web"),
+            (".", "api-1"),
+            ("@children", "api-2"),
+            ("@all", "api-1 api-2 web"),
+            ("state:review", "api-1 api-2 web"),
+            ("state:done", ""),
+            ("dir:/w", "api-1 api-2 web"),
+            ("dir:/w/xx", ""),
+            ("zzz-*", ""),
+        ] {
+            assert_eq!(labels(text).unwrap().join(" "), expected, "{text}");
+        }
+        assert!(
+            matches!(labels("5f1c2d"), Err(SelectorError::Ambiguous { candidates, .. }) if candidates.len() == 2)
+        );
+        assert!(matches!(labels("5f1c2"), Err(SelectorError::NotFound(_))), "shorter than a prefix may be");
+        assert!(matches!(labels("nobody"), Err(SelectorError::NotFound(_))));
+        for bad in ["", "a,", "@bogus", "state:offline", "what:x", "@operator"] {
+            assert!(matches!(labels(bad), Err(SelectorError::Bad { .. })), "{bad}");
+        }
+        let one = Selector::parse("api-*").unwrap().resolve_one(all.iter(), None);
+        assert!(matches!(one, Err(SelectorError::Ambiguous { .. })));
+        assert!(matches!(
+            Selector::parse(".").unwrap().resolve(all.iter(), None),
+            Err(SelectorError::NoCaller(_))
+        ));
+    }
+}

@@ -1,1 +1,171 @@
-//! x
+//! The store as its files show it, for readers that need no daemon. Nothing here locks or writes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::event::{Author, Body, Event, Message};
+use crate::id::{Party, SessionId};
+use crate::layout::Home;
+use crate::queue::{self, Queue};
+use crate::record::{ClosedLine, SessionRecord, Watcher};
+use crate::timeline;
+
+/// Why a session's record cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It is not there.
+    #[error("no session {0}")]
+    NotFound(SessionId),
+    /// It is there and cannot be read as a record.
+    #[error("{}: {why}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The file system refused.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Its error.
+        error: io::Error,
+    },
+}
+
+/// Reads one file as JSON.
+fn json<T: serde::de::DeserializeOwned>(path: PathBuf) -> Result<Option<T>, ReadError> {
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(ReadError::Io { path, error }),
+    };
+    match serde_json::from_slice(&bytes) {
+        Ok(value) => Ok(Some(value)),
+        Err(e) => Err(ReadError::Corrupt { path, why: e.to_string() }),
+    }
+}
+
+/// One open session's record.
+pub fn record(home: &Home, id: SessionId) -> Result<SessionRecord, ReadError> {
+    let record: Option<SessionRecord> = json(home.session(id).join("session.json"))?;
+    record.ok_or(ReadError::NotFound(id))
+}
+
+/// Ids of all open sessions, by folder name. An absent store has none.
+pub fn ids(home: &Home) -> io::Result<Vec<SessionId>> {
+    let entries = match std::fs::read_dir(home.sessions()) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e),
+    };
+    let mut ids = Vec::new();
+    for entry in entries {
+        if let Some(id) = entry?.file_name().to_str().and_then(|n| n.parse().ok()) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}
+
+/// All open sessions' records, and what could not be read; a bad one hides nothing else.
+pub fn records(home: &Home) -> io::Result<(Vec<SessionRecord>, Vec<ReadError>)> {
+    let mut good = Vec::new();
+    let mut bad = Vec::new();
+    for id in ids(home)? {
+        match record(home, id) {
+            Ok(record) => good.push(record),
+            Err(ReadError::NotFound(_)) => {} // closed meanwhile
+            Err(e) => bad.push(e),
+        }
+    }
+    good.sort_by_key(|r| (r.created, r.id));
+    Ok((good, bad))
+}
+
+/// Who watches a session.
+pub fn watchers(home: &Home, id: SessionId) -> Result<Vec<Watcher>, ReadError> {
+    Ok(json(home.session(id).join("watchers.json"))?.unwrap_or_default())
+}
+
+/// The folder of a recipient: a session's, or the person's.
+pub fn party_dir(home: &Home, party: Party) -> PathBuf {
+    match party {
+        Party::Session(id) => home.session(id),
+        Party::Operator | Party::Minder => home.operator(),
+    }
+}
+
+/// What waits for a recipient.
+pub fn queue(dir: &Path) -> io::Result<Queue> {
+    match std::fs::read(dir.join("queue.jsonl")) {
+        Ok(bytes) => Ok(queue::fold(&bytes).0),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Queue::default()),
+        Err(e) => Err(e),
+    }
+}
+
+/// The message at a line of a timeline.
+pub fn message(dir: &Path, seq: u64) -> io::Result<Option<Message>> {
+    Ok(timeline::find(dir, seq)?.and_then(|e| match e.body {
+        Body::Message(message) => Some(*message),
+        _ => None,
+    }))
+}
+
+/// The tombstone of a closed session, newest first.
+pub fn tombstone(home: &Home, id: SessionId) -> Option<ClosedLine> {
+    let text = std::fs::read(home.closed()).ok()?;
+    text.split(|b| *b == b'\n')
+        .rev()
+        .filter_map(|l| serde_json::from_slice::<ClosedLine>(l).ok())
+        .find(|l| l.id == id)
+}
+
+/// Tombstones of closed sessions that had a label, a full id or an id prefix, newest first.
+pub fn tombstones_named(home: &Home, name: &str) -> Vec<ClosedLine> {
+    let Ok(text) = std::fs::read(home.closed()) else { return Vec::new() };
+    text.split(|b| *b == b'\n')
+        .rev()
+        .filter_map(|l| serde_json::from_slice::<ClosedLine>(l).ok())
+        .filter(|l| l.label == name || (name.len() >= 6 && l.id.to_string().starts_with(name)))
+        .collect()
+}
+
+/// The folder in which a session's timeline lies now: open, or closed and in the trash.
+pub fn timeline_dir(home: &Home, id: SessionId) -> Option<PathBuf> {
+    let open = home.session(id);
+    if open.is_dir() {
+        return Some(open);
+    }
+    let closed = home.trashed(id);
+    closed.is_dir().then_some(closed)
+}
+
+/// The newest state line of a timeline, if it has one.
+pub fn last_state(dir: &Path) -> io::Result<Option<Event>> {
+    let mut n = 16;
+    loop {
+        let lines = timeline::last(dir, n)?;
+        let all = lines.len() < n;
+        if let Some(found) = lines.into_iter().rev().find(|e| matches!(e.body, Body::State(_))) {
+            return Ok(Some(found));
+        }
+        if all {
+            return Ok(None);
+        }
+        n *= 16;
+    }
+}
+
+/// The words for who declared a state.
+pub fn author_words(author: Author) -> &'static str {
+    match author {
+        Author::Agent => "declared by the session",
+        Author::Hook => "said by a hook",
+        Author::Runner => "said by the turn runner",
+        Author::Operator => "declared by the person",
+        Author::Minder => "said by minder",
+    }
+}

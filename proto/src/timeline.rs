@@ -122,7 +122,11 @@ pub fn read_after(
         let start = if trusted == Some(i) { wanted.offset } else { 0 };
         let first = first_of(&segment).or(segment.first);
         let first = first.unwrap_or(cursor.seq + 1);
-        let begin = Cursor { seq: if trusted == Some(i) { wanted.seq } else { cursor.seq }, offset: start, segment: first };
+        let begin = Cursor {
+            seq: if trusted == Some(i) { wanted.seq } else { cursor.seq },
+            offset: start,
+            segment: first,
+        };
         let mut stop = false;
         cursor = lines(segment.file, begin, |item| {
             if !met {
@@ -181,11 +185,7 @@ fn line_before_is(mut file: &File, offset: u64, seq: u64) -> io::Result<bool> {
 }
 
 /// Hands over every complete line of one file from a position, and returns the position after the last one.
-fn lines(
-    mut file: File,
-    from: Cursor,
-    mut each: impl FnMut(Item) -> ControlFlow<()>,
-) -> io::Result<Cursor> {
+fn lines(mut file: File, from: Cursor, mut each: impl FnMut(Item) -> ControlFlow<()>) -> io::Result<Cursor> {
     file.seek(SeekFrom::Start(from.offset))?;
     let mut reader = BufReader::with_capacity(32 * 1024, file);
     let mut cursor = from;
@@ -342,7 +342,9 @@ mod tests {
     use super::*;
 
     fn note(seq: u64) -> String {
-        format!("{{\"seq\":{seq},\"at\":\"2026-11-30T12:00:00.000Z\",\"kind\":\"note\",\"what\":\"n\",\"text\":\"{seq}\"}}\n")
+        format!(
+            "{{\"seq\":{seq},\"at\":\"2026-11-30T12:00:00.000Z\",\"kind\":\"note\",\"what\":\"n\",\"text\":\"{seq}\"}}\n"
+        )
     }
 
     fn store(sealed: &[std::ops::Range<u64>], active: std::ops::Range<u64>) -> tempfile::TempDir {
@@ -385,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_wrong_offset_is_found_again_by_seq_and_a_lost_seq_is_a_gap() {
-        let dir = store(&[1..5], 5..9);
+        let dir = store(std::slice::from_ref(&(1..5)), 5..9);
         let (rest, end) = seqs(dir.path(), Some(Cursor { seq: 6, offset: 3, segment: 777 }));
         assert_eq!((rest, end.gap), (vec![7, 8], None));
         let (rest, end) = seqs(dir.path(), Some(Cursor { seq: 40, offset: 3, segment: 5 }));
@@ -402,7 +404,10 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         let (seen, end) = seqs(dir.path(), None);
         assert_eq!((seen, end.cursor.seq), (vec![1, 2], 2));
-        assert_eq!(tail(dir.path()).unwrap(), Tail { seq: 2, segment: 1, len: text.len() as u64, torn: true });
+        assert_eq!(
+            tail(dir.path()).unwrap(),
+            Tail { seq: 2, segment: 1, len: text.len() as u64, torn: true }
+        );
         text.push('\n');
         text.push_str(&note(4));
         std::fs::write(&path, &text).unwrap();
