@@ -8,6 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -26,7 +27,10 @@ pub struct Isolated {
 
 impl Isolated {
     /// Makes the folder and all homes in it. Needs no program to be built.
-    pub fn new() -> Result<Self> {
+    ///
+    /// It is shared, since what runs in it must end before the folder goes: whoever has something running
+    /// there keeps it.
+    pub fn new() -> Result<Arc<Self>> {
         // Not below TMPDIR, which can be long: a socket's address ends at 107 bytes.
         let root = tempfile::Builder::new().prefix("mt-").tempdir_in("/tmp")?;
         let isolated = Self { root, bin: program_folder()? };
@@ -39,7 +43,7 @@ impl Isolated {
         {
             std::fs::create_dir_all(&folder)?;
         }
-        Ok(isolated)
+        Ok(Arc::new(isolated))
     }
 
     /// The folder that holds everything.
@@ -245,8 +249,9 @@ mod tests {
         let root = isolated.root().to_owned();
         // A child in a session of its own, left by its parent, and deaf to SIGTERM.
         let script = "setsid sh -c 'trap : TERM; echo up; while :; do sleep 100; done' &";
-        let mut shell =
-            isolated.command("sh").args(["-c", script]).stdout(std::process::Stdio::piped()).spawn();
+        let mut command = isolated.command("sh");
+        command.args(["-c", script]).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+        let mut shell = command.spawn();
         let mut out = std::io::BufReader::new(shell.as_mut().unwrap().stdout.take().unwrap());
         let mut line = String::new();
         std::io::BufRead::read_line(&mut out, &mut line).unwrap();
@@ -267,7 +272,8 @@ mod tests {
     #[test]
     fn a_program_older_than_its_source_is_an_error_that_names_it() {
         let mut isolated = Isolated::new().unwrap();
-        isolated.bin = isolated.root().join("bin");
+        let bin = isolated.root().join("bin");
+        Arc::get_mut(&mut isolated).unwrap().bin = bin;
         std::fs::create_dir(&isolated.bin).unwrap();
         let source = isolated.root().join("main.rs");
         let old = std::time::SystemTime::now() - Duration::from_secs(60);

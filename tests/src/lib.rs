@@ -4,7 +4,9 @@
 //! `model` is the scripted model server. None of these modules knows anything of minder's insides; they see the
 //! programs as their users do.
 
+pub mod claude;
 pub mod files;
 pub mod isolate;
 pub mod model;
 pub mod process;
+pub mod tmux;
