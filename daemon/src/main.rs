@@ -1,1 +1,212 @@
-fn main() {}
+//! `minderd`: from nothing to a daemon that serves, in the order in which it happens.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use minder_daemon::args::{self, Wish};
+use minder_daemon::descriptors::{self, Limit};
+use minder_daemon::exit::{Code, Failure};
+use minder_daemon::faults;
+use minder_daemon::folder::{FolderError, Wide};
+use minder_daemon::lock::{self, Claim, LockError, StartLock, StoreLock};
+use minder_daemon::log::{self, Sink};
+use minder_daemon::readiness::Readiness;
+use minder_daemon::server::listen::{Reached, reach};
+use minder_daemon::server::{self, Identity, Limits, Socket, daemon};
+use minder_daemon::service::{self, Inherited, Notifier};
+use minder_proto::layout::Home;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+fn main() -> ExitCode {
+    let (foreground, ready_fd) = match args::parse(std::env::args_os().skip(1)) {
+        Ok(Wish::Run { foreground, ready_fd }) => (foreground, ready_fd),
+        Ok(Wish::Help) => return print(args::HELP),
+        Ok(Wish::Version) => return print(&format!("minderd {}\n", minder_proto::VERSION)),
+        Err(error) => return complain(&Failure::new(Code::Usage, error)),
+    };
+
+    // What this process was born with, before anything else is opened or started.
+    let inherited = Inherited::read();
+    let mut keep = inherited.descriptors();
+    keep.extend(ready_fd);
+    descriptors::close_inherited(&keep);
+    let readiness = match Readiness::take(ready_fd) {
+        Ok(readiness) => readiness,
+        Err(error) => return complain(&Failure::new(Code::Usage, format_args!("--ready-fd: {error}"))),
+    };
+
+    match start(foreground, inherited) {
+        Ok(Start::Serve(daemon)) => match daemon.run(readiness) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                tracing::error!("{failure}");
+                complain(&failure)
+            }
+        },
+        // What the starter wanted is there: it need not know whose it is.
+        Ok(Start::Another(failure)) => {
+            readiness.ready();
+            complain(&failure)
+        }
+        Err(failure) => {
+            readiness.failed(&failure);
+            complain(&failure)
+        }
+    }
+}
+
+/// Everything up to the moment at which a first call could be answered.
+fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
+    let (managed, journal) = (inherited.managed(), inherited.journal());
+    let (passed, notifier) = inherited.take().map_err(|e| Failure::new(Code::Config, e))?;
+    let files = Limit::raise().map_err(|e| Failure::io("the limit on open files", &e.into()))?;
+
+    // Configuration: where the store and the socket are.
+    let home = Home::from_env().map_err(|e| Failure::new(Code::Config, e))?;
+    let socket_path = home.socket().map_err(|e| Failure::new(Code::Config, e))?;
+
+    // The lock: from here on this process is the daemon of this store, or there is one already.
+    let listening = || {
+        let linked = std::fs::read_link(home.socket_link()).ok();
+        let places = linked.iter().chain([&socket_path]);
+        places.into_iter().any(|p| matches!(reach(p), Reached::Somebody(_)))
+    };
+    let store = home.root().display();
+    let (store_lock, start_lock) =
+        match lock::claim(home.root(), lock::PATIENCE, listening).map_err(locking)? {
+            Claim::Won { store, start } => (store, start),
+            Claim::Serving(holder) => {
+                let line = format!("a daemon ({}) serves the store {store} already", holder.pid);
+                return Ok(Start::Another(Failure::new(Code::Taken, line)));
+            }
+            Claim::Silent(holder) => {
+                let line = format!("{} holds the store {store} and does not listen", holder.pid);
+                return Err(Failure::new(Code::Taken, line));
+            }
+        };
+
+    let log_file = home.log();
+    let sink = if foreground || managed { Sink::Stderr { stamped: !journal } } else { Sink::File(&log_file) };
+    log::start(sink).map_err(|e| folder_failure(&e))?;
+    faults::log_panics();
+
+    // The socket: nobody is answered before the store is open, but whoever connects now waits and is not refused.
+    let store = home.real();
+    let mut socket = match passed {
+        Some(listener) => Socket::passed(listener)?,
+        None => Socket::bind(&socket_path, folder_of(&socket_path, &home), &store, &store_lock)?,
+    };
+    socket.publish(&home.socket_link()).map_err(|e| Failure::io(home.socket_link().display(), &e))?;
+
+    // Recovery: the store is opened here, and what was left while no daemon ran is taken in.
+
+    let daemon = Daemon { store, socket, notifier, files, start_lock, _store_lock: store_lock };
+    Ok(Start::Serve(Box::new(daemon)))
+}
+
+/// What a start leads to.
+enum Start {
+    /// This process serves.
+    Serve(Box<Daemon>),
+    /// Another one does.
+    Another(Failure),
+}
+
+/// A daemon that can answer. Fields are dropped in this order: the socket goes before the lock does.
+struct Daemon {
+    store: PathBuf,
+    notifier: Notifier,
+    files: Limit,
+    start_lock: StartLock,
+    socket: Socket,
+    _store_lock: StoreLock,
+}
+
+impl Daemon {
+    /// Serves until somebody ends it.
+    fn run(self, readiness: Readiness) -> Result<(), Failure> {
+        let fault = |e: std::io::Error| Failure::io("the runtime", &e);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fault)?;
+        runtime.block_on(self.serve(readiness)).map_err(fault)
+    }
+
+    async fn serve(self, readiness: Readiness) -> std::io::Result<()> {
+        let Self { store, notifier, files, start_lock, socket, _store_lock } = self;
+        let stop = CancellationToken::new();
+        let identity = Identity {
+            store,
+            protocol: minder_proto::PROTOCOL..=minder_proto::PROTOCOL,
+            version: minder_proto::VERSION,
+        };
+        let process =
+            daemon::Process { identity: identity.clone(), since: Instant::now(), stop: stop.clone() };
+        let methods = daemon::methods(process);
+
+        // Signals.
+        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+
+        // Ready: said to whoever started us, once the next instruction would accept.
+        let place = socket.place();
+        tracing::info!(socket = %place, files = files.found(), "minderd {} serves {}", identity.version, identity.store.display());
+        notifier.ready(&format!("serving {place}"));
+        readiness.ready();
+        drop(start_lock);
+
+        let serving = server::serve(socket, methods, Limits::default(), identity, stop.clone());
+        let watch = async {
+            tokio::select! {
+                _ = term.recv() => tracing::info!("SIGTERM"),
+                _ = int.recv() => tracing::info!("SIGINT"),
+                () = stop.cancelled() => tracing::info!("asked to stop"),
+            }
+            notifier.stopping();
+            stop.cancel();
+            std::future::pending::<()>().await;
+        };
+        // The store's task is asked here whether it is alive.
+        let beat = service::heartbeat(&notifier, || async {});
+        let beat = async {
+            beat.await;
+            std::future::pending::<()>().await;
+        };
+        let ended = tokio::select! {
+            ended = serving => ended,
+            () = watch => unreachable!("it waits for the server to end"),
+            () = beat => unreachable!("it waits for the server to end"),
+        };
+        tracing::info!("minderd ends");
+        ended
+    }
+}
+
+/// A folder that minder chose is corrected where it is too wide; one that the user chose is theirs.
+fn folder_of(socket: &Path, home: &Home) -> Wide {
+    let folder = socket.parent();
+    let chosen = std::env::var_os("MINDER_SOCKET").is_some() && folder != Some(&home.run());
+    if chosen { Wide::Tolerate } else { Wide::Correct }
+}
+
+fn locking(error: LockError) -> Failure {
+    match error {
+        LockError::Folder(error) => folder_failure(&error),
+        LockError::Io { .. } => Failure::new(Code::Io, error),
+    }
+}
+
+fn folder_failure(error: &FolderError) -> Failure {
+    Failure::new(if error.is_refusal() { Code::NotAllowed } else { Code::Io }, error)
+}
+
+#[allow(clippy::print_stdout, reason = "what --help and --version are for")]
+fn print(text: &str) -> ExitCode {
+    print!("{text}");
+    ExitCode::SUCCESS
+}
+
+#[allow(clippy::print_stderr, reason = "the one line that says why the daemon ends")]
+fn complain(failure: &Failure) -> ExitCode {
+    eprintln!("minderd: {failure}");
+    ExitCode::from(failure.code as u8)
+}

@@ -1,0 +1,4 @@
+//! The client as a library, so that tests can drive its parts.
+
+pub mod autostart;
+pub mod rpc;

@@ -1,0 +1,232 @@
+//! The way to the daemon: JSON-RPC over HTTP/1.1 on a Unix socket, synchronous, with the standard library and
+//! serde_json alone.
+//!
+//! [`endpoint`] knows where the socket may be, [`wire`] speaks HTTP on one connection, and [`Client`] puts them
+//! together: it finds the daemon, starts it where that is wanted, and asks again where a connection was closed before
+//! the daemon had read the request, and only there.
+
+pub mod endpoint;
+mod error;
+mod wire;
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+pub use endpoint::Endpoint;
+pub use error::{CallError, RpcError, Unreachable};
+
+use crate::autostart::{StartError, Starter};
+use wire::{Deadline, Head, Wire, WireError};
+
+/// How long an ordinary call may take.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a hook's call may take.
+pub const HOOK_PATIENCE: Duration = Duration::from_millis(300);
+/// How often a request is sent again, or a daemon started, before the client gives up.
+const ATTEMPTS: u32 = 4;
+
+/// What to do where no daemon listens.
+#[derive(Clone, Debug)]
+pub enum Start {
+    /// Start one and wait until it serves.
+    Wait(Starter),
+    /// Start none; the text says why, in the end of a sentence.
+    Never(&'static str),
+}
+
+impl Start {
+    /// Start one, unless `MINDER_NO_AUTOSTART` is set.
+    pub fn from_env() -> Result<Self, StartError> {
+        if std::env::var_os("MINDER_NO_AUTOSTART").is_some_and(|v| !v.is_empty() && v != "0") {
+            return Ok(Self::Never("MINDER_NO_AUTOSTART is set"));
+        }
+        Starter::from_env().map(Self::Wait)
+    }
+}
+
+/// A connection to the daemon of one store, made at the first call.
+#[derive(Debug)]
+pub struct Client {
+    endpoint: Endpoint,
+    start: Start,
+    patience: Option<Duration>,
+    checked: bool,
+    wire: Option<Wire>,
+    last_id: u64,
+}
+
+#[derive(Serialize)]
+struct Request<'a, P> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    method: &'a str,
+    params: P,
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error: Option<RpcError>,
+    id: Option<u64>,
+}
+
+impl Client {
+    /// A client that has not connected yet.
+    pub fn new(endpoint: Endpoint, start: Start) -> Self {
+        Self { endpoint, start, patience: Some(PATIENCE), checked: true, wire: None, last_id: 0 }
+    }
+
+    /// Grants each call this long in all; `None` grants it any time.
+    #[must_use]
+    pub fn patience(mut self, patience: Option<Duration>) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Does not say which protocol and store are meant: for `daemon.status` and `daemon.stop`, which must reach a
+    /// daemon of any version.
+    #[must_use]
+    pub fn unchecked(mut self) -> Self {
+        self.checked = false;
+        self
+    }
+
+    /// Calls a method and reads its result.
+    pub fn call<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<R, CallError> {
+        self.call_within(method, params, self.patience)
+    }
+
+    /// Calls a method that may take longer, or shorter, than others.
+    pub fn call_within<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: impl Serialize,
+        patience: Option<Duration>,
+    ) -> Result<R, CallError> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let body = encode(&Request { jsonrpc: "2.0", id: Some(id), method, params })?;
+        let answer = self.exchange(&body, patience)?;
+        read(&answer, id)
+    }
+
+    /// Tells the daemon something that has no answer.
+    pub fn notify(&mut self, method: &str, params: impl Serialize) -> Result<(), CallError> {
+        let body = encode(&Request { jsonrpc: "2.0", id: None, method, params })?;
+        self.exchange(&body, self.patience).map(drop)
+    }
+
+    /// Connects, if it is not connected; starts the daemon, if that is wanted.
+    pub fn connect(&mut self) -> Result<(), Unreachable> {
+        let deadline = Deadline::within(self.patience);
+        self.connected(deadline).map(drop)
+    }
+
+    /// Sends one request and returns the body of its answer.
+    fn exchange(&mut self, body: &[u8], patience: Option<Duration>) -> Result<Vec<u8>, CallError> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let wire = self.connected(Deadline::within(patience))?;
+            // The time that a start took is not the call's.
+            match wire.exchange(body, Deadline::within(patience)) {
+                Ok((answer, again)) => {
+                    if !again {
+                        self.wire = None;
+                    }
+                    return Ok(answer);
+                }
+                Err(WireError::Unread) if attempt < ATTEMPTS => self.wire = None,
+                Err(error) => {
+                    self.wire = None;
+                    return Err(error.into());
+                }
+            }
+        }
+    }
+
+    fn connected(&mut self, deadline: Deadline) -> Result<&mut Wire, Unreachable> {
+        if self.wire.as_mut().is_some_and(Wire::was_closed) {
+            self.wire = None;
+        }
+        let wire = match self.wire.take() {
+            Some(wire) => wire,
+            None => self.connect_anew(deadline)?,
+        };
+        Ok(self.wire.insert(wire))
+    }
+
+    fn connect_anew(&self, deadline: Deadline) -> Result<Wire, Unreachable> {
+        let mut starts = 0;
+        loop {
+            if let Some(stream) = self.endpoint.connect(deadline)? {
+                // Only now: a store's real path is known once the store is there.
+                let head = if self.checked { Head::of(&self.endpoint.store()) } else { Head::bare() };
+                return Ok(Wire::new(stream, head));
+            }
+            match &self.start {
+                Start::Never(why) => return Err(Unreachable::NotRunning(why)),
+                // It came up and was gone again, as in the middle of a restart.
+                Start::Wait(starter) if starts < ATTEMPTS => starter.start()?,
+                Start::Wait(_) => return Err(Unreachable::NotRunning("it ended each time it was started")),
+            }
+            starts += 1;
+        }
+    }
+}
+
+fn encode(request: &impl Serialize) -> Result<Vec<u8>, CallError> {
+    serde_json::to_vec(request).map_err(|e| CallError::Fault(format!("the request cannot be written: {e}")))
+}
+
+/// Reads the answer to the request with this id.
+fn read<R: DeserializeOwned>(answer: &[u8], id: u64) -> Result<R, CallError> {
+    let fault = |e: serde_json::Error| CallError::Fault(format!("the answer cannot be read: {e}"));
+    // No body at all, or `null`, is the result `null`.
+    if answer.trim_ascii().is_empty() || answer.trim_ascii() == b"null" {
+        return serde_json::from_str("null").map_err(fault);
+    }
+    let answer: Answer<'_> = serde_json::from_slice(answer).map_err(fault)?;
+    if let Some(error) = answer.error {
+        return Err(CallError::Rpc(error));
+    }
+    if answer.id != Some(id) {
+        return Err(CallError::Fault(format!(
+            "the answer is to another request ({:?}, not {id})",
+            answer.id
+        )));
+    }
+    serde_json::from_str(answer.result.map_or("null", RawValue::get)).map_err(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_strictly() {
+        assert_eq!(read::<u32>(br#"{"jsonrpc":"2.0","id":7,"result":5}"#, 7).unwrap(), 5);
+        assert_eq!(read::<Option<u32>>(b"null", 7).unwrap(), None);
+        assert_eq!(read::<Option<u32>>(b" \n", 7).unwrap(), None);
+        read::<()>(br#"{"jsonrpc":"2.0","id":7,"result":null}"#, 7).unwrap();
+        for fault in [
+            &b"{"[..],
+            b"<html>",
+            br#"{"jsonrpc":"2.0","id":8,"result":5}"#,
+            br#"{"jsonrpc":"2.0","id":7,"result":"five"}"#,
+        ] {
+            assert!(matches!(read::<u32>(fault, 7), Err(CallError::Fault(_))), "{fault:?}");
+        }
+        let refused = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
+        assert!(matches!(read::<u32>(refused, 7), Err(CallError::Rpc(e)) if e.code == -32_700));
+    }
+}

@@ -1,0 +1,14 @@
+//! The daemon as a library, so that its integration tests can drive each part: the socket server and what a
+//! process needs around it (lock, descriptors, service manager, readiness, log).
+
+pub mod args;
+pub mod descriptors;
+pub mod exit;
+pub mod faults;
+pub mod folder;
+pub mod lock;
+pub mod log;
+pub mod logfile;
+pub mod readiness;
+pub mod server;
+pub mod service;
