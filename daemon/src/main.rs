@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
 
 use minder_daemon::args::{self, Wish};
 use minder_daemon::descriptors::{self, Limit};
-use minder_daemon::exit::{Code, Failure};
+use minder_daemon::exit::Failure;
 use minder_daemon::faults;
 use minder_daemon::folder::{FolderError, Wide};
 use minder_daemon::lock::{self, Claim, LockError, StartLock, StoreLock};
 use minder_daemon::log::{self, Sink};
 use minder_daemon::readiness::Readiness;
 use minder_daemon::server::listen::{Reached, reach};
-use minder_daemon::server::{self, Identity, Limits, Socket, daemon};
+use minder_daemon::server::{self, Limits, RpcModule, Served, Socket, daemon};
 use minder_daemon::service::{self, Inherited, Notifier};
+use minder_proto::error::exit;
 use minder_proto::layout::Home;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Ok(Wish::Run { foreground, ready_fd }) => (foreground, ready_fd),
         Ok(Wish::Help) => return print(args::HELP),
         Ok(Wish::Version) => return print(&format!("minderd {}\n", minder_proto::VERSION)),
-        Err(error) => return complain(&Failure::new(Code::Usage, error)),
+        Err(error) => return complain(&Failure::new(exit::USAGE, error)),
     };
 
     // What this process was born with, before anything else is opened or started.
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     descriptors::close_inherited(&keep);
     let readiness = match Readiness::take(ready_fd) {
         Ok(readiness) => readiness,
-        Err(error) => return complain(&Failure::new(Code::Usage, format_args!("--ready-fd: {error}"))),
+        Err(error) => return complain(&Failure::new(exit::USAGE, format_args!("--ready-fd: {error}"))),
     };
 
     match start(foreground, inherited) {
@@ -60,12 +60,12 @@ fn main() -> ExitCode {
 /// Everything up to the moment at which a first call could be answered.
 fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
     let (managed, journal) = (inherited.managed(), inherited.journal());
-    let (passed, notifier) = inherited.take().map_err(|e| Failure::new(Code::Config, e))?;
+    let (passed, notifier) = inherited.take().map_err(|e| Failure::new(exit::CONFIG, e))?;
     let files = Limit::raise().map_err(|e| Failure::io("the limit on open files", &e.into()))?;
 
     // Configuration: where the store and the socket are.
-    let home = Home::from_env().map_err(|e| Failure::new(Code::Config, e))?;
-    let socket_path = home.socket().map_err(|e| Failure::new(Code::Config, e))?;
+    let home = Home::from_env().map_err(|e| Failure::new(exit::CONFIG, e))?;
+    let socket_path = home.socket().map_err(|e| Failure::new(exit::CONFIG, e))?;
 
     // The lock: from here on this process is the daemon of this store, or there is one already.
     let listening = || {
@@ -79,11 +79,11 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
             Claim::Won { store, start } => (store, start),
             Claim::Serving(holder) => {
                 let line = format!("a daemon ({}) serves the store {store} already", holder.pid);
-                return Ok(Start::Another(Failure::new(Code::Taken, line)));
+                return Ok(Start::Another(Failure::new(exit::HELD, line)));
             }
             Claim::Silent(holder) => {
                 let line = format!("{} holds the store {store} and does not listen", holder.pid);
-                return Err(Failure::new(Code::Taken, line));
+                return Err(Failure::new(exit::HELD, line));
             }
         };
 
@@ -135,31 +135,33 @@ impl Daemon {
     async fn serve(self, readiness: Readiness) -> std::io::Result<()> {
         let Self { store, notifier, files, start_lock, socket, _store_lock } = self;
         let stop = CancellationToken::new();
-        let identity = Identity {
+        let served = Served {
             store,
             protocol: minder_proto::PROTOCOL..=minder_proto::PROTOCOL,
             version: minder_proto::VERSION,
         };
-        let process =
-            daemon::Process { identity: identity.clone(), since: Instant::now(), stop: stop.clone() };
-        let methods = daemon::methods(process);
+
+        // The methods: each family's file in `server/` registers its own here.
+        let process = daemon::Process { served: served.clone(), stop: stop.clone() };
+        let mut methods = RpcModule::new(process);
+        daemon::register(&mut methods);
 
         // Signals.
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
 
         // Ready: said to whoever started us, once the next instruction would accept.
         let place = socket.place();
-        tracing::info!(socket = %place, files = files.found(), "minderd {} serves {}", identity.version, identity.store.display());
+        tracing::info!(socket = %place, files = files.found(), "minderd {} serves {}", served.version, served.store.display());
         notifier.ready(&format!("serving {place}"));
         readiness.ready();
         drop(start_lock);
 
-        let serving = server::serve(socket, methods, Limits::default(), identity, stop.clone());
+        let serving = server::serve(socket, methods, Limits::default(), served, stop.clone());
         let watch = async {
             tokio::select! {
                 _ = term.recv() => tracing::info!("SIGTERM"),
                 _ = int.recv() => tracing::info!("SIGINT"),
-                () = stop.cancelled() => tracing::info!("asked to stop"),
+                () = stop.cancelled() => {}
             }
             notifier.stopping();
             stop.cancel();
@@ -191,12 +193,12 @@ fn folder_of(socket: &Path, home: &Home) -> Wide {
 fn locking(error: LockError) -> Failure {
     match error {
         LockError::Folder(error) => folder_failure(&error),
-        LockError::Io { .. } => Failure::new(Code::Io, error),
+        LockError::Io { .. } => Failure::new(exit::IO, error),
     }
 }
 
 fn folder_failure(error: &FolderError) -> Failure {
-    Failure::new(if error.is_refusal() { Code::NotAllowed } else { Code::Io }, error)
+    Failure::new(if error.is_refusal() { exit::NOT_ALLOWED } else { exit::IO }, error)
 }
 
 #[allow(clippy::print_stdout, reason = "what --help and --version are for")]
@@ -208,5 +210,5 @@ fn print(text: &str) -> ExitCode {
 #[allow(clippy::print_stderr, reason = "the one line that says why the daemon ends")]
 fn complain(failure: &Failure) -> ExitCode {
     eprintln!("minderd: {failure}");
-    ExitCode::from(failure.code as u8)
+    ExitCode::from(failure.code)
 }

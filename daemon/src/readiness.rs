@@ -48,7 +48,7 @@ impl Readiness {
 
     /// The daemon cannot be, and why.
     pub fn failed(self, failure: &Failure) {
-        self.tell(&format!("error {} {}\n", failure.code as u8, failure.line));
+        self.tell(&format!("error {} {}\n", failure.code, failure.line));
     }
 
     fn tell(self, line: &str) {
@@ -65,7 +65,7 @@ mod tests {
     use std::os::fd::IntoRawFd;
 
     use super::*;
-    use crate::exit::Code;
+    use minder_proto::error::exit;
 
     fn pipe() -> (io::PipeReader, RawFd) {
         let (reader, writer) = io::pipe().unwrap();
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(said, "ready\n");
 
         let (mut reader, number) = pipe();
-        Readiness::take(Some(number)).unwrap().failed(&Failure::new(Code::Taken, "held by pid 4"));
+        Readiness::take(Some(number)).unwrap().failed(&Failure::new(exit::HELD, "held by pid 4"));
         said.clear();
         reader.read_to_string(&mut said).unwrap();
         assert_eq!(said, "error 73 held by pid 4\n");

@@ -11,14 +11,16 @@ mod wire;
 
 use std::time::Duration;
 
+use minder_proto::rpc::Call;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use endpoint::Endpoint;
-pub use error::{CallError, RpcError, Unreachable};
+pub use error::{CallError, Unreachable};
 
 use crate::autostart::{StartError, Starter};
+use error::WireFault;
 use wire::{Deadline, Head, Wire, WireError};
 
 /// How long an ordinary call may take.
@@ -61,17 +63,16 @@ pub struct Client {
 #[derive(Serialize)]
 struct Request<'a, P> {
     jsonrpc: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<u64>,
+    id: u64,
     method: &'a str,
-    params: P,
+    params: &'a P,
 }
 
 #[derive(Deserialize)]
 struct Answer<'a> {
     #[serde(borrow)]
     result: Option<&'a RawValue>,
-    error: Option<RpcError>,
+    error: Option<WireFault>,
     id: Option<u64>,
 }
 
@@ -96,33 +97,26 @@ impl Client {
         self
     }
 
-    /// Calls a method and reads its result.
-    pub fn call<R: DeserializeOwned>(
-        &mut self,
-        method: &str,
-        params: impl Serialize,
-    ) -> Result<R, CallError> {
-        self.call_within(method, params, self.patience)
+    /// Calls the method that the parameters name, and reads its answer. A long call may take any time.
+    pub fn call<C: Call>(&mut self, call: &C) -> Result<C::Answer, CallError> {
+        let patience = if C::LONG { None } else { self.patience };
+        self.call_method(C::METHOD, call, patience)
     }
 
-    /// Calls a method that may take longer, or shorter, than others.
-    pub fn call_within<R: DeserializeOwned>(
+    /// Calls a method by its name, as for a request that was written down earlier.
+    pub fn call_method<R: DeserializeOwned>(
         &mut self,
         method: &str,
-        params: impl Serialize,
+        params: &impl Serialize,
         patience: Option<Duration>,
     ) -> Result<R, CallError> {
         self.last_id += 1;
         let id = self.last_id;
-        let body = encode(&Request { jsonrpc: "2.0", id: Some(id), method, params })?;
+        let request = Request { jsonrpc: "2.0", id, method, params };
+        let body = serde_json::to_vec(&request)
+            .map_err(|e| CallError::Broken(format!("the request cannot be written: {e}")))?;
         let answer = self.exchange(&body, patience)?;
         read(&answer, id)
-    }
-
-    /// Tells the daemon something that has no answer.
-    pub fn notify(&mut self, method: &str, params: impl Serialize) -> Result<(), CallError> {
-        let body = encode(&Request { jsonrpc: "2.0", id: None, method, params })?;
-        self.exchange(&body, self.patience).map(drop)
     }
 
     /// Connects, if it is not connected; starts the daemon, if that is wanted.
@@ -184,32 +178,30 @@ impl Client {
     }
 }
 
-fn encode(request: &impl Serialize) -> Result<Vec<u8>, CallError> {
-    serde_json::to_vec(request).map_err(|e| CallError::Fault(format!("the request cannot be written: {e}")))
-}
-
 /// Reads the answer to the request with this id.
 fn read<R: DeserializeOwned>(answer: &[u8], id: u64) -> Result<R, CallError> {
-    let fault = |e: serde_json::Error| CallError::Fault(format!("the answer cannot be read: {e}"));
+    let broken = |e: serde_json::Error| CallError::Broken(format!("the answer cannot be read: {e}"));
     // No body at all, or `null`, is the result `null`.
     if answer.trim_ascii().is_empty() || answer.trim_ascii() == b"null" {
-        return serde_json::from_str("null").map_err(fault);
+        return serde_json::from_str("null").map_err(broken);
     }
-    let answer: Answer<'_> = serde_json::from_slice(answer).map_err(fault)?;
+    let answer: Answer<'_> = serde_json::from_slice(answer).map_err(broken)?;
     if let Some(error) = answer.error {
-        return Err(CallError::Rpc(error));
+        return Err(CallError::Refused(error.into()));
     }
     if answer.id != Some(id) {
-        return Err(CallError::Fault(format!(
+        return Err(CallError::Broken(format!(
             "the answer is to another request ({:?}, not {id})",
             answer.id
         )));
     }
-    serde_json::from_str(answer.result.map_or("null", RawValue::get)).map_err(fault)
+    serde_json::from_str(answer.result.map_or("null", RawValue::get)).map_err(broken)
 }
 
 #[cfg(test)]
 mod tests {
+    use minder_proto::error::Kind;
+
     use super::*;
 
     #[test]
@@ -218,15 +210,15 @@ mod tests {
         assert_eq!(read::<Option<u32>>(b"null", 7).unwrap(), None);
         assert_eq!(read::<Option<u32>>(b" \n", 7).unwrap(), None);
         read::<()>(br#"{"jsonrpc":"2.0","id":7,"result":null}"#, 7).unwrap();
-        for fault in [
+        for broken in [
             &b"{"[..],
             b"<html>",
             br#"{"jsonrpc":"2.0","id":8,"result":5}"#,
             br#"{"jsonrpc":"2.0","id":7,"result":"five"}"#,
         ] {
-            assert!(matches!(read::<u32>(fault, 7), Err(CallError::Fault(_))), "{fault:?}");
+            assert!(matches!(read::<u32>(broken, 7), Err(CallError::Broken(_))), "{broken:?}");
         }
         let refused = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
-        assert!(matches!(read::<u32>(refused, 7), Err(CallError::Rpc(e)) if e.code == -32_700));
+        assert!(matches!(read::<u32>(refused, 7), Err(CallError::Refused(f)) if f.kind == Kind::Internal));
     }
 }

@@ -11,6 +11,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use minder_proto::PROTOCOL;
+use minder_proto::rpc::{HEADER_PROTOCOL, HEADER_STORE};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{MsgFlags, recv};
@@ -79,7 +81,7 @@ impl Head {
                 _ => encoded.push_str(&format!("%{byte:02X}")),
             }
         }
-        Self(format!("minder-protocol: {}\r\nminder-store: {encoded}\r\n", minder_proto::PROTOCOL))
+        Self(format!("{HEADER_PROTOCOL}: {PROTOCOL}\r\n{HEADER_STORE}: {encoded}\r\n"))
     }
 
     /// Nothing, which is not checked.

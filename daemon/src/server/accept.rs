@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connection::Shared;
 use super::peer::Door;
-use super::{Identity, Limits, Methods, Socket};
+use super::{Limits, Methods, Served, Socket};
 
 /// Serves `methods` on the socket until `stop`: then accepts no more, answers what runs for at most the grace, and
 /// aborts the rest. Returns when the last connection is gone.
@@ -21,22 +21,22 @@ pub async fn serve(
     socket: Socket,
     methods: impl Into<Methods>,
     limits: Limits,
-    identity: Identity,
+    served: Served,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let listener = UnixListener::from_std(socket.listener()?)?;
-    let mut server = Server {
+    let mut this = Server {
         slots: Arc::new(Semaphore::new(limits.sockets)),
-        shared: Shared::new(methods.into(), limits, identity),
+        shared: Shared::new(methods.into(), limits, served),
         door: Door::new(),
         connections: TaskTracker::new(),
         stop,
         abort: CancellationToken::new(),
         accepted: 0,
     };
-    server.accept_until_stop(&listener, &socket).await;
-    server.close(listener, socket)?;
-    server.finish().await;
+    this.accept_until_stop(&listener, &socket).await;
+    this.close(listener, socket)?;
+    this.finish().await;
     Ok(())
 }
 

@@ -23,14 +23,14 @@ use tower::Service;
 
 use super::guard::GuardLayer;
 use super::stall::Guarded;
-use super::{Identity, Limits, Peer};
+use super::{Limits, Peer, Served};
 
 /// What every connection needs; one for the server.
 #[derive(Clone, Debug)]
 pub struct Shared {
     methods: Methods,
     limits: Arc<Limits>,
-    identity: Arc<Identity>,
+    served: Arc<Served>,
     stop: StopHandle,
     /// Dropped, it would stop what `stop` belongs to.
     _running: ServerHandle,
@@ -38,9 +38,9 @@ pub struct Shared {
 
 impl Shared {
     /// For a server of these methods.
-    pub fn new(methods: Methods, limits: Limits, identity: Identity) -> Self {
+    pub fn new(methods: Methods, limits: Limits, served: Served) -> Self {
         let (stop, running) = stop_channel();
-        Self { methods, limits: Arc::new(limits), identity: Arc::new(identity), stop, _running: running }
+        Self { methods, limits: Arc::new(limits), served: Arc::new(served), stop, _running: running }
     }
 
     /// The bounds in force.
@@ -121,7 +121,7 @@ impl Shared {
             }
         };
         head.extensions.insert(peer);
-        if let Some(refused) = self.identity.check(&head.headers) {
+        if let Some(refused) = self.served.check(&head.headers) {
             head.extensions.insert(refused);
         }
         Ok(Request::from_parts(head, Full::new(body)))

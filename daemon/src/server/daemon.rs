@@ -1,54 +1,84 @@
-//! The `daemon` methods that need nothing but the process: `hello`, `daemon.status`, `daemon.stop`.
+//! The methods that need nothing but the process: `hello` and `daemon.stop`.
 
-use std::time::Instant;
+use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
-use serde_json::json;
+use minder_proto::error::{Fault, Kind};
+use minder_proto::rpc::{Hello, HelloAnswer, Stop};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::Identity;
+use super::{Peer, Served, method};
 
 /// What these methods know.
 #[derive(Clone, Debug)]
 pub struct Process {
     /// What this daemon is.
-    pub identity: Identity,
-    /// When it began to serve.
-    pub since: Instant,
+    pub served: Served,
     /// Cancelled to end it.
     pub stop: CancellationToken,
 }
 
-/// The methods.
-pub fn methods(process: Process) -> RpcModule<Process> {
-    let mut module = RpcModule::new(process);
-    let twice = "each name is registered once";
-    module.register_method("hello", |_, process, _| hello(process)).expect(twice);
-    module.register_method("daemon.status", |_, process, _| status(process)).expect(twice);
-    module
-        .register_method("daemon.stop", |_, process, _| {
-            process.stop.cancel();
-            json!({"pid": std::process::id()})
-        })
-        .expect(twice);
-    module
+/// Registers the methods in a module whose context holds a [`Process`].
+pub fn register<X: AsRef<Process> + Send + Sync + 'static>(module: &mut RpcModule<X>) {
+    method::register(module, |call: Hello, context: Arc<X>, _: Peer| async move {
+        hello(&call, context.as_ref().as_ref())
+    });
+    method::register(module, |_: Stop, context: Arc<X>, peer: Peer| async move {
+        Ok(stop(context.as_ref().as_ref(), peer))
+    });
 }
 
-fn hello(process: &Process) -> serde_json::Value {
-    let identity = &process.identity;
-    json!({
-        "daemon": identity.version,
-        "protocol": [identity.protocol.start(), identity.protocol.end()],
-        "pid": std::process::id(),
-        "store": identity.store,
+impl AsRef<Process> for Process {
+    fn as_ref(&self) -> &Process {
+        self
+    }
+}
+
+fn hello(call: &Hello, process: &Process) -> Result<HelloAnswer, Fault> {
+    let served = &process.served;
+    let [min, max] = call.protocol;
+    let both = (min.max(*served.protocol.start()), max.min(*served.protocol.end()));
+    if both.0 > both.1 {
+        return Err(served.misfit(if min > *served.protocol.end() { min } else { max }).unwrap_or_else(
+            || Fault::new(Kind::InvalidParams, format!("{min} to {max} is no range of protocols")),
+        ));
+    }
+    Ok(HelloAnswer {
+        daemon: "minderd".to_owned(),
+        build: served.version.to_owned(),
+        protocol: both.1,
+        boot_id: boot_id(),
+        pid: std::process::id(),
+        store: served.store.to_string_lossy().into_owned(),
     })
 }
 
-fn status(process: &Process) -> serde_json::Value {
-    json!({
-        "version": process.identity.version,
-        "pid": std::process::id(),
-        "store": process.identity.store,
-        "uptime_s": process.since.elapsed().as_secs(),
-    })
+fn stop(process: &Process, peer: Peer) -> Value {
+    tracing::info!(pid = peer.pid, "asked to stop");
+    process.stop.cancel();
+    json!({"pid": std::process::id()})
+}
+
+/// The kernel's name for this boot, where it has one.
+fn boot_id() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    text.map_or_else(|_| "unknown".to_owned(), |t| t.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_protocol_of_both_is_spoken() {
+        let served = Served { store: "/s".into(), protocol: 3..=5, version: "0.1.0" };
+        let process = Process { served, stop: CancellationToken::new() };
+        let said = |protocol| hello(&Hello { client: "t".into(), protocol }, &process);
+        assert_eq!(said([1, 4]).unwrap().protocol, 4);
+        assert_eq!(said([4, 9]).unwrap().protocol, 5);
+        assert!(said([1, 2]).unwrap_err().message.starts_with("the caller is older"));
+        assert!(said([6, 9]).unwrap_err().message.starts_with("the daemon (0.1.0) is older"));
+        assert_eq!(said([5, 3]).unwrap_err().kind, Kind::InvalidParams);
+    }
 }

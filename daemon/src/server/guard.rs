@@ -15,9 +15,10 @@ use jsonrpsee::core::middleware::{Batch, BatchEntry, Notification, Request, RpcS
 use jsonrpsee::core::server::{BatchResponseBuilder, MethodResponse};
 use tokio::sync::Semaphore;
 
-use super::caller::Refused;
-use super::{Limits, refusal};
+use super::version::Refused;
+use super::{Limits, method};
 use crate::faults;
+use minder_proto::error::{Fault, Kind};
 
 /// Makes the guard of one connection.
 #[derive(Clone, Debug)]
@@ -80,17 +81,17 @@ impl<S: Answers> Guard<S> {
     async fn answer(self, request: Request<'_>) -> MethodResponse {
         let id = request.id().into_owned();
         if let Some(Refused(why)) = request.extensions().get::<Refused>() {
-            return MethodResponse::error(id, why.clone());
+            return MethodResponse::error(id, method::error(why));
         }
         let Ok(_slot) = self.limits.slots.try_acquire() else {
-            return MethodResponse::error(id, refusal::busy(self.limits.in_flight));
+            return MethodResponse::error(id, method::error(&busy(self.limits.in_flight)));
         };
         let method = request.method_name().to_owned();
         match caught(|| self.inner.call(request)).await {
             Ok(answer) => answer,
             Err(payload) => {
                 tracing::error!(?method, %id, "a method panicked: {}", faults::message(&*payload));
-                MethodResponse::error(id, refusal::fault(&method))
+                MethodResponse::error(id, method::error(&broken(&method)))
             }
         }
     }
@@ -150,6 +151,15 @@ impl<S: Answers> RpcServiceT for Guard<S> {
             }
         }
     }
+}
+
+fn busy(limit: usize) -> Fault {
+    Fault::new(Kind::Busy, format!("this connection has {limit} requests in flight already"))
+}
+
+fn broken(method: &str) -> Fault {
+    Fault::new(Kind::Internal, format!("a fault in minder: {method} failed; the log has more"))
+        .hint("minder daemon logs")
 }
 
 /// Runs a future to its end or its panic, which may also come while it is made.

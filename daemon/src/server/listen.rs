@@ -12,13 +12,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use minder_proto::PROTOCOL;
+use minder_proto::error::exit;
 use minder_proto::layout::SOCKET_PATH_MAX;
+use minder_proto::rpc::{Call, Hello};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use nix::sys::stat::{Mode, UtimensatFlags, umask, utimensat};
 use nix::sys::time::TimeSpec;
 
-use crate::exit::{Code, Failure};
+use crate::exit::Failure;
 use crate::folder::{self, FolderError, Wide};
 use crate::lock::StoreLock;
 
@@ -71,13 +74,13 @@ pub enum ListenError {
 impl From<ListenError> for Failure {
     fn from(error: ListenError) -> Self {
         let code = match &error {
-            ListenError::Folder(e) if e.is_refusal() => Code::NotAllowed,
-            ListenError::NotOurs { .. } => Code::NotAllowed,
-            ListenError::Folder(_) | ListenError::Io { .. } => Code::Io,
+            ListenError::Folder(e) if e.is_refusal() => exit::NOT_ALLOWED,
+            ListenError::NotOurs { .. } => exit::NOT_ALLOWED,
+            ListenError::Folder(_) | ListenError::Io { .. } => exit::IO,
             ListenError::TooLong(_)
             | ListenError::NotASocket(_)
             | ListenError::Taken { .. }
-            | ListenError::BadPassed(_) => Code::Config,
+            | ListenError::BadPassed(_) => exit::CONFIG,
         };
         Self::new(code, error)
     }
@@ -277,7 +280,9 @@ fn ask(mut stream: UnixStream) -> io::Result<String> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(ASK))?;
     stream.set_write_timeout(Some(ASK))?;
-    let call = r#"{"jsonrpc":"2.0","id":1,"method":"hello"}"#;
+    let hello = Hello { client: "minderd".to_owned(), protocol: [PROTOCOL, PROTOCOL] };
+    let call =
+        serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": Hello::METHOD, "params": hello}).to_string();
     let length = call.len();
     write!(
         stream,

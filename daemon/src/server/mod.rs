@@ -3,23 +3,23 @@
 //!
 //! A request goes through: [`listen`] (the socket itself) → [`accept`] (bounded, peer checked before a byte is read) →
 //! [`stall`] (a reader that stopped ends its own stream) → [`connection`] (HTTP, limits, the caller's headers) →
-//! [`guard`] (panics, requests in flight) → a method. Methods own no work: a handler is dropped when its caller goes
+//! [`guard`] (panics, requests in flight) → [`method`]. Methods own no work: a handler is dropped when its caller goes
 //! away, so it parses, sends one command to the task that owns the state, and awaits the answer.
 
 pub mod accept;
-pub mod caller;
 pub mod connection;
 pub mod daemon;
 pub mod guard;
 pub mod limits;
 pub mod listen;
+pub mod method;
 pub mod peer;
-pub mod refusal;
 pub mod stall;
+pub mod version;
 
 pub use accept::serve;
-pub use caller::Identity;
 pub use jsonrpsee::{Methods, RpcModule};
 pub use limits::Limits;
 pub use listen::{ListenError, Socket};
 pub use peer::Peer;
+pub use version::Served;

@@ -8,13 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use hyper::HeaderMap;
-use jsonrpsee::types::ErrorObjectOwned;
+use minder_proto::error::{Fault, Kind};
+use minder_proto::rpc::{HEADER_PROTOCOL, HEADER_STORE};
 
-use super::refusal;
-
-/// What this daemon is.
+/// What this daemon is, as far as a caller can be at odds with it.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub struct Served {
     /// The real path of its store.
     pub store: PathBuf,
     /// The protocols it speaks.
@@ -25,47 +24,59 @@ pub struct Identity {
 
 /// Put into the extensions of a request that no method may see.
 #[derive(Clone, Debug)]
-pub struct Refused(pub ErrorObjectOwned);
+pub struct Refused(pub Fault);
 
-impl Identity {
+impl Served {
     /// Why a request with this head is refused, if it is.
     pub fn check(&self, head: &HeaderMap) -> Option<Refused> {
         self.check_protocol(head).or_else(|| self.check_store(head)).map(Refused)
     }
 
-    fn check_protocol(&self, head: &HeaderMap) -> Option<ErrorObjectOwned> {
-        let said = head.get("minder-protocol")?.to_str().unwrap_or("?").trim();
-        let (min, max) = (self.protocol.start(), self.protocol.end());
-        let ours = if min == max { format!("{min}") } else { format!("{min} to {max}") };
-        let version = self.version;
+    fn check_protocol(&self, head: &HeaderMap) -> Option<Fault> {
+        let said = head.get(HEADER_PROTOCOL)?.to_str().unwrap_or("?").trim();
         match said.parse::<u32>() {
-            Ok(n) if self.protocol.contains(&n) => None,
-            Ok(n) if n > *max => Some(refusal::version(
-                format!("the daemon ({version}) is older: it speaks protocol {ours}, the caller {n}"),
-                "minder daemon restart",
-            )),
-            Ok(n) => Some(refusal::version(
-                format!("the caller is older: it speaks protocol {n}, the daemon ({version}) {ours}"),
-                "upgrade or restart the calling program",
-            )),
-            Err(_) => Some(refusal::version(
-                format!("minder-protocol is no number: {said:?}"),
+            Ok(number) => self.misfit(number),
+            Err(_) => Some(misfit(
+                format!("{HEADER_PROTOCOL} is no number: {said:?}"),
                 "send the number that the calling program was built for",
             )),
         }
     }
 
-    fn check_store(&self, head: &HeaderMap) -> Option<ErrorObjectOwned> {
-        let said = decode(head.get("minder-store")?.as_bytes());
+    /// Why a caller of this protocol cannot be served, if so, and which side to restart.
+    pub fn misfit(&self, number: u32) -> Option<Fault> {
+        let (min, max) = (self.protocol.start(), self.protocol.end());
+        let ours = if min == max { format!("{min}") } else { format!("{min} to {max}") };
+        let version = self.version;
+        if number > *max {
+            return Some(misfit(
+                format!("the daemon ({version}) is older: it speaks protocol {ours}, the caller {number}"),
+                "minder daemon restart",
+            ));
+        }
+        (number < *min).then(|| {
+            misfit(
+                format!("the caller is older: it speaks protocol {number}, the daemon ({version}) {ours}"),
+                "upgrade or restart the calling program",
+            )
+        })
+    }
+
+    fn check_store(&self, head: &HeaderMap) -> Option<Fault> {
+        let said = decode(head.get(HEADER_STORE)?.as_bytes());
         if said == self.store.as_os_str().as_bytes() {
             return None;
         }
         let said = String::from_utf8_lossy(&said);
-        Some(refusal::version(
+        Some(misfit(
             format!("this daemon serves the store {}, not {said}", self.store.display()),
             "set MINDER_HOME and MINDER_SOCKET to the same store",
         ))
     }
+}
+
+fn misfit(message: String, hint: &str) -> Fault {
+    Fault::new(Kind::Version, message).hint(hint)
 }
 
 /// Undoes `%XX`; a `%` that is followed by anything else stands for itself.
@@ -93,12 +104,12 @@ mod tests {
     use super::*;
 
     fn refused(headers: &[(&'static str, &str)]) -> Option<String> {
-        let identity = Identity { store: "/home/ä b/minder".into(), protocol: 3..=4, version: "0.1.0" };
+        let served = Served { store: "/home/ä b/minder".into(), protocol: 3..=4, version: "0.1.0" };
         let mut head = HeaderMap::new();
         for (name, value) in headers {
             head.insert(*name, value.parse().unwrap());
         }
-        identity.check(&head).map(|r| format!("{} ({})", r.0.message(), r.0.data().unwrap().get()))
+        served.check(&head).map(|r| format!("{} ({})", r.0.message, r.0.hint.unwrap()))
     }
 
     #[test]
