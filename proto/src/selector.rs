@@ -111,6 +111,12 @@ impl Selector {
         })
     }
 
+    /// The words of a selector of which each names one thing, or nothing where some part sweeps: a caller may
+    /// then look just those up.
+    pub fn words(&self) -> Option<impl Iterator<Item = &str>> {
+        (!self.is_broad()).then(|| self.parts.iter().map(|(text, _)| text.as_str()))
+    }
+
     /// The sessions of `records` that match, each once, in the order of the parts. A part that names one thing
     /// and matches nothing is an error; a broad part may match nothing.
     pub fn resolve<'a>(
@@ -279,6 +285,9 @@ mod tests {
         for bad in ["", "a,", "@bogus", "state:offline", "what:x", "@operator"] {
             assert!(matches!(labels(bad), Err(SelectorError::Bad { .. })), "{bad}");
         }
+        assert!(Selector::parse("web,api-*").unwrap().words().is_none());
+        let named = Selector::parse("web,.").unwrap();
+        assert_eq!(named.words().unwrap().collect::<Vec<_>>(), ["web", "."]);
         let one = Selector::parse("api-*").unwrap().resolve_one(all.iter(), None);
         assert!(matches!(one, Err(SelectorError::Ambiguous { .. })));
         assert!(matches!(

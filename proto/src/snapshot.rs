@@ -1,9 +1,10 @@
 //! The store as its files show it, for readers that need no daemon. Nothing here locks or writes.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::event::{Author, Body, Event, Message};
+use crate::event::{Author, Body, Event, Line, Message};
 use crate::id::{Party, SessionId};
 use crate::layout::Home;
 use crate::queue::{self, Queue};
@@ -145,18 +146,15 @@ pub fn timeline_dir(home: &Home, id: SessionId) -> Option<PathBuf> {
 
 /// The newest state line of a timeline, if it has one.
 pub fn last_state(dir: &Path) -> io::Result<Option<Event>> {
-    let mut n = 16;
-    loop {
-        let lines = timeline::last(dir, n)?;
-        let all = lines.len() < n;
-        if let Some(found) = lines.into_iter().rev().find(|e| matches!(e.body, Body::State(_))) {
-            return Ok(Some(found));
+    let mut found = None;
+    timeline::read_back(dir, |item| match item.line {
+        Line::Event(event) if matches!(event.body, Body::State(_)) => {
+            found = Some(*event);
+            ControlFlow::Break(())
         }
-        if all {
-            return Ok(None);
-        }
-        n *= 16;
-    }
+        _ => ControlFlow::Continue(()),
+    })?;
+    Ok(found)
 }
 
 /// The words for who declared a state.

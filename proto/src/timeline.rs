@@ -1,10 +1,15 @@
 //! Reading a timeline: sealed segments `timeline.<first seq, 12 digits>.jsonl` and the active one,
 //! `timeline.jsonl`. Readers never lock. They take only complete lines, up to the last newline.
 
+mod back;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+pub use back::read_back;
 
 use crate::event::{Event, Line};
 use crate::record::Cursor;
@@ -104,6 +109,11 @@ pub fn read_after(
     position: Option<Cursor>,
     mut each: impl FnMut(Item) -> ControlFlow<()>,
 ) -> io::Result<End> {
+    if let Some(position) = position
+        && let Some(cursor) = read_on(dir, position, &mut each)?
+    {
+        return Ok(End { cursor, gap: None });
+    }
     let wanted = position.unwrap_or(Cursor { seq: 0, offset: 0, segment: 0 });
     let segments = open_from(dir, wanted.segment.max(wanted.seq))?;
     let trusted = match position {
@@ -115,6 +125,7 @@ pub fn read_after(
     };
     let mut cursor = Cursor { seq: 0, offset: 0, segment: 0 };
     let mut met = wanted.seq == 0 || trusted.is_some();
+    let mut begun = false;
     for (i, segment) in segments.into_iter().enumerate() {
         if trusted.is_some_and(|t| i < t) {
             continue;
@@ -130,8 +141,14 @@ pub fn read_after(
         let mut stop = false;
         cursor = lines(segment.file, begin, |item| {
             if !met {
-                met = item.line.seq().is_some_and(|s| s == wanted.seq);
-                return ControlFlow::Continue(());
+                let seq = item.line.seq();
+                let oldest = !begun;
+                begun |= seq.is_some();
+                // Where older history was dropped, the line after the position may be the oldest one there is.
+                met = seq.is_some_and(|s| s == wanted.seq || (oldest && s == wanted.seq + 1));
+                if seq.is_none_or(|s| s <= wanted.seq) || !met {
+                    return ControlFlow::Continue(());
+                }
             }
             // A line that was read already stands again where a segment was rewritten: not news.
             if item.line.seq().is_some_and(|s| s <= wanted.seq) {
@@ -149,6 +166,31 @@ pub fn read_after(
     Ok(End { cursor, gap })
 }
 
+/// Reads on in the active file, if the position is there: the common case, without a look at the folder. Lines
+/// of an even newer file are announced by the feed when they are there.
+fn read_on(
+    dir: &Path,
+    position: Cursor,
+    each: &mut impl FnMut(Item) -> ControlFlow<()>,
+) -> io::Result<Option<Cursor>> {
+    if position.seq == 0 || position.offset == 0 {
+        return Ok(None);
+    }
+    let file = match File::open(dir.join(ACTIVE)) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    if !line_before_is(&file, position.offset, position.seq)? {
+        return Ok(None);
+    }
+    lines(file, position, |item| match item.line.seq() {
+        Some(seq) if seq <= position.seq => ControlFlow::Continue(()),
+        _ => each(item),
+    })
+    .map(Some)
+}
+
 fn first_of(segment: &Segment) -> Option<u64> {
     if segment.first.is_some() {
         return segment.first;
@@ -164,23 +206,34 @@ fn first_of(segment: &Segment) -> Option<u64> {
     found
 }
 
-/// True if a complete line that says `seq` ends right before `offset`.
-fn line_before_is(mut file: &File, offset: u64, seq: u64) -> io::Result<bool> {
+/// True if a complete line ends right before `offset`, and the last good one up to there says `seq`.
+fn line_before_is(file: &File, offset: u64, seq: u64) -> io::Result<bool> {
     if offset == 0 || file.metadata()?.len() < offset {
         return Ok(false);
     }
-    let mut take: u64 = 4 * 1024;
+    let mut take: u64 = 1024;
     loop {
         let begin = offset.saturating_sub(take);
         let mut bytes = vec![0; (offset - begin) as usize];
-        file.seek(SeekFrom::Start(begin))?;
-        file.read_exact(&mut bytes)?;
-        let Some(b'\n') = bytes.pop() else { return Ok(false) };
-        let line_start = bytes.iter().rposition(|b| *b == b'\n').map(|i| i + 1);
-        match line_start {
-            None if begin > 0 && bytes.len() < LINE_MAX => take *= 4,
-            start => return Ok(Line::parse(&bytes[start.unwrap_or(0)..]).seq() == Some(seq)),
+        match file.read_exact_at(&mut bytes, begin) {
+            Ok(()) => {}
+            // Cut after it was measured.
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+            Err(e) => return Err(e),
         }
+        let Some(b'\n') = bytes.pop() else { return Ok(false) };
+        let whole = match begin {
+            0 => Some(0),
+            _ => bytes.iter().position(|b| *b == b'\n').map(|i| i + 1),
+        };
+        let lines = whole.map(|w| bytes[w..].rsplit(|b| *b == b'\n'));
+        if let Some(found) = lines.into_iter().flatten().find_map(|l| Line::parse(l).seq()) {
+            return Ok(found == seq);
+        }
+        if begin == 0 || bytes.len() > LINE_MAX {
+            return Ok(false);
+        }
+        take *= 8;
     }
 }
 
@@ -314,127 +367,19 @@ pub fn find(dir: &Path, seq: u64) -> io::Result<Option<Event>> {
 
 /// The last `n` lines that parse, oldest first.
 pub fn last(dir: &Path, n: usize) -> io::Result<Vec<Event>> {
-    let mut kept = std::collections::VecDeque::with_capacity(n.min(1024));
+    let mut kept = Vec::with_capacity(n.min(1024));
     if n == 0 {
-        return Ok(Vec::new());
+        return Ok(kept);
     }
-    // Newest segments first until there are enough lines.
-    let mut starts: Vec<u64> = sealed(dir)?.into_iter().map(|(first, _)| first).collect();
-    let end = tail(dir)?;
-    starts.push(end.segment);
-    let need = end.seq.saturating_sub(n as u64) + 1;
-    let start = starts.into_iter().rfind(|first| *first <= need);
-    let position = start.map(|segment| Cursor { seq: 0, offset: 0, segment });
-    read_after(dir, position, |item| {
+    read_back(dir, |item| {
         if let Line::Event(event) = item.line {
-            if kept.len() == n {
-                kept.pop_front();
-            }
-            kept.push_back(*event);
+            kept.push(*event);
         }
-        ControlFlow::Continue(())
+        if kept.len() == n { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok(kept.into())
+    kept.reverse();
+    Ok(kept)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn note(seq: u64) -> String {
-        format!(
-            "{{\"seq\":{seq},\"at\":\"2026-11-30T12:00:00.000Z\",\"kind\":\"note\",\"what\":\"n\",\"text\":\"{seq}\"}}\n"
-        )
-    }
-
-    fn store(sealed: &[std::ops::Range<u64>], active: std::ops::Range<u64>) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        for range in sealed {
-            let text: String = range.clone().map(note).collect();
-            std::fs::write(dir.path().join(sealed_name(range.start)), text).unwrap();
-        }
-        std::fs::write(dir.path().join(ACTIVE), active.map(note).collect::<String>()).unwrap();
-        dir
-    }
-
-    fn seqs(dir: &Path, position: Option<Cursor>) -> (Vec<u64>, End) {
-        let mut seen = Vec::new();
-        let end = read_after(dir, position, |item| {
-            seen.extend(item.line.seq());
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-        (seen, end)
-    }
-
-    #[test]
-    fn reading_goes_on_over_segments_from_any_position() {
-        let dir = store(&[1..5, 5..9], 9..12);
-        let mut stops = Vec::new();
-        let (all, _) = seqs(dir.path(), None);
-        assert_eq!(all, (1..12).collect::<Vec<_>>());
-        read_after(dir.path(), None, |item| {
-            stops.push(item.after);
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-        for stop in stops {
-            let (rest, end) = seqs(dir.path(), Some(stop));
-            assert_eq!(rest, (stop.seq + 1..12).collect::<Vec<_>>(), "{stop:?}");
-            assert_eq!(end.gap, None);
-        }
-    }
-
-    #[test]
-    fn a_wrong_offset_is_found_again_by_seq_and_a_lost_seq_is_a_gap() {
-        let dir = store(std::slice::from_ref(&(1..5)), 5..9);
-        let (rest, end) = seqs(dir.path(), Some(Cursor { seq: 6, offset: 3, segment: 777 }));
-        assert_eq!((rest, end.gap), (vec![7, 8], None));
-        let (rest, end) = seqs(dir.path(), Some(Cursor { seq: 40, offset: 3, segment: 5 }));
-        assert_eq!((rest, end.gap), (vec![], Some(Gap { lost: 40, resumed: 8 })));
-        assert_eq!(end.cursor.seq, 8);
-    }
-
-    #[test]
-    fn an_unfinished_line_is_not_there_yet_and_a_torn_one_is_passed() {
-        let dir = store(&[], 1..3);
-        let path = dir.path().join(ACTIVE);
-        let mut text = std::fs::read_to_string(&path).unwrap();
-        text.push_str("{\"seq\":3,\"at\"");
-        std::fs::write(&path, &text).unwrap();
-        let (seen, end) = seqs(dir.path(), None);
-        assert_eq!((seen, end.cursor.seq), (vec![1, 2], 2));
-        assert_eq!(
-            tail(dir.path()).unwrap(),
-            Tail { seq: 2, segment: 1, len: text.len() as u64, torn: true }
-        );
-        text.push('\n');
-        text.push_str(&note(4));
-        std::fs::write(&path, &text).unwrap();
-        let (seen, _) = seqs(dir.path(), Some(end.cursor));
-        assert_eq!(seen, [4]);
-        assert!(!tail(dir.path()).unwrap().torn);
-    }
-
-    #[test]
-    fn lines_are_found_by_seq_and_from_the_end() {
-        let dir = store(&[1..5, 5..9], 9..12);
-        for seq in 1..12 {
-            assert_eq!(find(dir.path(), seq).unwrap().unwrap().seq, seq);
-        }
-        assert_eq!(find(dir.path(), 12).unwrap(), None);
-        for n in 0..15 {
-            let last: Vec<u64> = last(dir.path(), n).unwrap().iter().map(|e| e.seq).collect();
-            assert_eq!(last, (12u64.saturating_sub(n as u64).max(1)..12).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn an_active_file_that_was_just_sealed_away_is_no_error() {
-        let dir = store(std::slice::from_ref(&(1..5)), 5..5);
-        assert_eq!(tail(dir.path()).unwrap(), Tail { seq: 4, segment: 5, len: 0, torn: false });
-        std::fs::remove_file(dir.path().join(ACTIVE)).unwrap();
-        assert_eq!(tail(dir.path()).unwrap(), Tail { seq: 4, segment: 5, len: 0, torn: false });
-        assert_eq!(seqs(dir.path(), None).0, [1, 2, 3, 4]);
-    }
-}
+mod tests;

@@ -1,0 +1,120 @@
+//! Reading a timeline from its end: for a reader that looks for the newest of something. It costs what it reads,
+//! not what the timeline holds.
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::{ACTIVE, Item, LINE_MAX, sealed};
+use crate::event::Line;
+use crate::record::Cursor;
+
+/// Bytes of the first look at the end of a file; each further one is twice as long.
+const FIRST_LOOK: u64 = 4 * 1024;
+/// Bytes of the longest look.
+const LONGEST_LOOK: u64 = 512 * 1024;
+
+/// Hands over the complete lines of the timeline in `dir`, newest first, until `each` breaks or there are none
+/// left. The position of an item is the one right after its line; a damaged line's has `seq` 0.
+///
+/// Returns the position after the newest good line: where a reader goes on that wants only what comes.
+pub fn read_back(dir: &Path, mut each: impl FnMut(Item) -> ControlFlow<()>) -> io::Result<Cursor> {
+    let mut newest = Cursor { seq: 0, offset: 0, segment: 0 };
+    let mut take = |item: Item| {
+        if newest.seq == 0 {
+            newest = item.after;
+        }
+        each(item)
+    };
+    let mut read_from = u64::MAX;
+    let active = match File::open(dir.join(ACTIVE)) {
+        Ok(file) => Some(file),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Err(e) => return Err(e),
+    };
+    if let Some(file) = &active {
+        let first = first_seq(file)?;
+        if lines_back(file, first.unwrap_or(0), &mut take)?.is_break() {
+            return Ok(newest);
+        }
+        read_from = first.unwrap_or(u64::MAX);
+    }
+    let segments = sealed(dir)?;
+    if active.is_none() && segments.is_empty() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    for (first, path) in segments.into_iter().rev() {
+        // What was read as the active file may have been sealed meanwhile.
+        if first < read_from && lines_back(&File::open(path)?, first, &mut take)?.is_break() {
+            break;
+        }
+    }
+    Ok(newest)
+}
+
+/// The `seq` of a file's first good line, from its first bytes alone where those have it.
+fn first_seq(file: &File) -> io::Result<Option<u64>> {
+    let mut bytes = [0; 64];
+    let n = file.read_at(&mut bytes, 0)?;
+    // The daemon writes `seq` first; any other order is read in full.
+    let digits = bytes[..n].strip_prefix(b"{\"seq\":").unwrap_or_default();
+    let len = digits.iter().take_while(|b| b.is_ascii_digit()).count();
+    match std::str::from_utf8(&digits[..len]).ok().and_then(|d| d.parse().ok()) {
+        Some(seq) if digits.get(len) == Some(&b',') => Ok(Some(seq)),
+        _ => Ok(super::first_of(&super::Segment { first: None, file: file.try_clone()? })),
+    }
+}
+
+/// The complete lines of one file, newest first.
+fn lines_back(
+    file: &File,
+    segment: u64,
+    each: &mut impl FnMut(Item) -> ControlFlow<()>,
+) -> io::Result<ControlFlow<()>> {
+    let mut low = file.metadata()?.len();
+    let mut look = FIRST_LOOK;
+    // The bytes from `low` on that are not handed over yet, once their end is known to be that of a line.
+    let mut held: Vec<u8> = Vec::new();
+    let mut at_line_end = false;
+    while low > 0 {
+        let begin = low.saturating_sub(look);
+        let mut bytes = vec![0; (low - begin) as usize];
+        file.read_exact_at(&mut bytes, begin)?;
+        bytes.append(&mut held);
+        low = begin;
+        look = (look * 2).min(LONGEST_LOOK);
+        if !at_line_end {
+            // Behind the last newline is what is not complete yet.
+            match bytes.iter().rposition(|b| *b == b'\n') {
+                Some(i) => bytes.truncate(i + 1),
+                None => continue,
+            }
+            at_line_end = true;
+        }
+        while let Some(body) = bytes.len().checked_sub(1) {
+            let start = match bytes[..body].iter().rposition(|b| *b == b'\n') {
+                Some(i) => i + 1,
+                None if low == 0 => 0,
+                None => break,
+            };
+            if start < body {
+                let line = Line::parse(&bytes[start..body]);
+                let offset = low + bytes.len() as u64;
+                let after = Cursor { seq: line.seq().unwrap_or(0), offset, segment };
+                if each(Item { line, after }).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            bytes.truncate(start);
+        }
+        if bytes.len() > LINE_MAX {
+            // Damage without an end: what is left of it is passed over.
+            bytes.truncate(1);
+            bytes[0] = b'\n';
+        }
+        held = bytes;
+    }
+    Ok(ControlFlow::Continue(()))
+}
