@@ -12,3 +12,4 @@ pub mod logfile;
 pub mod readiness;
 pub mod server;
 pub mod service;
+pub mod store;

@@ -1,0 +1,98 @@
+//! Small file operations with the store's modes: files 0600, folders 0700, replaced by rename.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Begins the name of a file that is being written and will be renamed.
+pub const TEMP_PREFIX: &str = ".tmp-";
+
+/// A failed operation with the path it was for.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {error}", path.display())]
+pub struct DiskError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The system's error.
+    #[source]
+    pub error: io::Error,
+}
+
+/// Puts the path into an error.
+pub fn at(path: &Path) -> impl FnOnce(io::Error) -> DiskError + '_ {
+    move |error| DiskError { path: path.to_owned(), error }
+}
+
+/// Makes a folder and its parents, 0700.
+pub fn make_dir(path: &Path) -> Result<(), DiskError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
+}
+
+/// Opens a file for appending at known offsets, creating it 0600.
+pub fn open_rw(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Writes a whole file beside its place and renames it there. Nothing is synced: the journal has it.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("file");
+    let temp = path.with_file_name(format!("{TEMP_PREFIX}{name}"));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temp)
+        .map_err(at(&temp))?;
+    if let Err(error) = file.write_all(bytes) {
+        let _ = std::fs::remove_file(&temp);
+        return Err(DiskError { path: path.to_owned(), error });
+    }
+    std::fs::rename(&temp, path).map_err(at(path))
+}
+
+/// Removes a file; one that is not there is removed already.
+pub fn remove(path: &Path) -> Result<(), DiskError> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(at(path)(e)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes what was created or renamed in a folder durable.
+pub fn sync_dir(path: &Path) -> Result<(), DiskError> {
+    File::open(path).and_then(|d| d.sync_all()).map_err(at(path))
+}
+
+/// Narrows a path's permissions to `mode` where they are wider; says if they were.
+pub fn narrow(path: &Path, mode: u32) -> Result<bool, DiskError> {
+    let meta = std::fs::symlink_metadata(path).map_err(at(path))?;
+    if meta.file_type().is_symlink() || meta.permissions().mode() & 0o777 & !mode == 0 {
+        return Ok(false);
+    }
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(at(path))?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_made_is_private_and_what_is_wider_is_narrowed() {
+        let dir = tempfile::tempdir().unwrap();
+        let sub = dir.path().join("a/b");
+        make_dir(&sub).unwrap();
+        let file = sub.join("f");
+        replace(&file, b"1").unwrap();
+        replace(&file, b"2").unwrap();
+        let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&sub), mode(&file)), (0o700, 0o600));
+        assert_eq!(std::fs::read_dir(&sub).unwrap().count(), 1, "no temporary file stays");
+        std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        assert!(narrow(&file, 0o600).unwrap());
+        assert!(!narrow(&file, 0o600).unwrap());
+        assert_eq!(mode(&file), 0o600);
+    }
+}

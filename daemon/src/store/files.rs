@@ -1,0 +1,288 @@
+//! Applying operations to the store's files: appends at known offsets through a bounded set of open files,
+//! replacements by rename, seals and retirements by rename.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use minder_proto::timeline;
+
+use super::disk::{self, DiskError, at};
+use super::op::Op;
+
+/// Most files kept open between commits.
+const KEPT_OPEN: usize = 512;
+
+/// The store's files as the owner writes them.
+pub struct Files {
+    root: PathBuf,
+    open: HashMap<String, (File, u64)>,
+    tick: u64,
+    /// Files and folders changed since the last checkpoint began.
+    touched: std::collections::HashSet<PathBuf>,
+}
+
+/// What a file looks like right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It has this many bytes.
+    Len(u64),
+    /// It is not there, but its folder is.
+    Absent,
+    /// Its folder is gone.
+    NoFolder,
+}
+
+impl Files {
+    /// The files of the store in `root`.
+    pub fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            open: HashMap::new(),
+            tick: 0,
+            touched: std::collections::HashSet::new(),
+        }
+    }
+
+    /// The absolute path of a file of the store.
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.root.join(file)
+    }
+
+    /// What has been changed since the last call: what a checkpoint must make durable.
+    pub fn take_touched(&mut self) -> Vec<PathBuf> {
+        self.touched.drain().collect()
+    }
+
+    /// Puts back what a failed checkpoint did not make durable.
+    pub fn touch_again(&mut self, paths: Vec<PathBuf>) {
+        self.touched.extend(paths);
+    }
+
+    /// Looks at a file with `fstat`, through the open descriptor where there is one.
+    pub fn look(&mut self, file: &str) -> Result<Found, DiskError> {
+        if let Some((open, _)) = self.open.get(file) {
+            let meta = open.metadata().map_err(at(&self.root.join(file)))?;
+            if meta.nlink() > 0 {
+                return Ok(Found::Len(meta.len()));
+            }
+            self.open.remove(file); // replaced or removed by a foreign hand
+        }
+        let path = self.path(file);
+        match std::fs::metadata(&path) {
+            Ok(meta) => Ok(Found::Len(meta.len())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let folder = path.parent().is_some_and(Path::is_dir);
+                Ok(if folder { Found::Absent } else { Found::NoFolder })
+            }
+            Err(e) => Err(at(&path)(e)),
+        }
+    }
+
+    /// Applies one operation for the first time: what it says is not there yet.
+    pub fn apply(&mut self, op: &Op) -> Result<(), DiskError> {
+        match op {
+            Op::Append { file, offset, bytes, .. } => self.append(file, *offset, bytes),
+            Op::Replace { file, bytes } => {
+                let path = self.path(file);
+                self.open.remove(file);
+                if let Some(folder) = path.parent().filter(|f| !f.is_dir()) {
+                    disk::make_dir(folder)?;
+                    self.touched.extend(folder.parent().map(Path::to_owned));
+                }
+                disk::replace(&path, bytes)?;
+                self.note(&path);
+                Ok(())
+            }
+            Op::Remove { file } => {
+                let path = self.path(file);
+                self.open.remove(file);
+                disk::remove(&path)?;
+                self.touched.extend(path.parent().map(Path::to_owned));
+                Ok(())
+            }
+            Op::Seal { dir, first } => {
+                let active = self.path(dir).join(timeline::ACTIVE);
+                let sealed = self.path(dir).join(timeline::sealed_name(*first));
+                self.open.remove(&format!("{dir}/{}", timeline::ACTIVE));
+                if !sealed.exists() {
+                    std::fs::rename(&active, &sealed).map_err(at(&active))?;
+                }
+                self.note(&sealed);
+                Ok(())
+            }
+            Op::Retire { session } => {
+                let dir = format!("sessions/{session}");
+                self.open.retain(|file, _| !file.starts_with(&dir));
+                let (from, to) = (self.path(&dir), self.root.join("trash").join(session.to_string()));
+                match std::fs::rename(&from, &to) {
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                    Err(e) => return Err(at(&from)(e)),
+                    Ok(()) => {}
+                }
+                self.touched.insert(self.root.join("sessions"));
+                self.touched.insert(self.root.join("trash"));
+                Ok(())
+            }
+        }
+    }
+
+    fn note(&mut self, path: &Path) {
+        self.touched.insert(path.to_owned());
+        self.touched.extend(path.parent().map(Path::to_owned));
+    }
+
+    fn append(&mut self, file: &str, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        let path = self.path(file);
+        self.tick += 1;
+        let tick = self.tick;
+        if !self.open.contains_key(file) {
+            if self.open.len() >= KEPT_OPEN {
+                self.evict();
+            }
+            if offset == 0
+                && let Some(folder) = path.parent().filter(|f| !f.is_dir())
+            {
+                disk::make_dir(folder)?;
+            }
+            let opened = disk::open_rw(&path).map_err(at(&path))?;
+            self.open.insert(file.to_owned(), (opened, tick));
+            self.note(&path);
+        }
+        let (open, used) = self.open.get_mut(file).expect("inserted above");
+        *used = tick;
+        let before = open.metadata().map_err(at(&path))?.len();
+        open.write_all_at(bytes, offset).map_err(|e| {
+            // A short write is taken back before anything else is written.
+            let _ = open.set_len(before.min(offset));
+            at(&path)(e)
+        })?;
+        self.touched.insert(path);
+        Ok(())
+    }
+
+    fn evict(&mut self) {
+        let mut ticks: Vec<u64> = self.open.values().map(|(_, tick)| *tick).collect();
+        ticks.sort_unstable();
+        let limit = ticks[ticks.len() / 4];
+        self.open.retain(|_, (_, tick)| *tick > limit);
+    }
+
+    /// Where a file lies at a replay: a session that was retired already lies in the trash.
+    fn lies(&self, file: &str) -> PathBuf {
+        let path = self.path(file);
+        let Some(rest) = file.strip_prefix("sessions/") else { return path };
+        let Some((id, name)) = rest.split_once('/') else { return path };
+        let trash = self.root.join("trash").join(id);
+        if trash.is_dir() && !self.root.join("sessions").join(id).is_dir() { trash.join(name) } else { path }
+    }
+
+    /// Applies one operation that may have been applied already, wholly or in part. Gives why the session it
+    /// belongs to cannot be trusted any more, if so.
+    pub fn redo(&mut self, op: &Op) -> Result<Option<String>, DiskError> {
+        match op {
+            Op::Append { file, segment, offset, bytes } => self.redo_append(file, *segment, *offset, bytes),
+            Op::Seal { dir, first } => {
+                let dir = self.lies(&format!("{dir}/x")).with_file_name("");
+                let (active, sealed) = (dir.join(timeline::ACTIVE), dir.join(timeline::sealed_name(*first)));
+                if !sealed.exists() && active.exists() {
+                    std::fs::rename(&active, &sealed).map_err(at(&active))?;
+                    self.note(&sealed);
+                }
+                Ok(None)
+            }
+            Op::Replace { file, bytes } if self.lies(file) != self.path(file) => {
+                let path = self.lies(file);
+                disk::replace(&path, bytes)?;
+                self.note(&path);
+                Ok(None)
+            }
+            Op::Remove { file } if self.lies(file) != self.path(file) => {
+                disk::remove(&self.lies(file)).map(|()| None)
+            }
+            Op::Replace { .. } | Op::Remove { .. } | Op::Retire { .. } => self.apply(op).map(|()| None),
+        }
+    }
+
+    /// The file of a segment, sealed by now or still the active one.
+    fn segment_of(&self, file: &str, segment: u64) -> PathBuf {
+        let path = self.lies(file);
+        let sealed = path.with_file_name(timeline::sealed_name(segment));
+        if segment > 0 && sealed.exists() { sealed } else { path }
+    }
+
+    fn redo_append(
+        &mut self,
+        file: &str,
+        segment: u64,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<Option<String>, DiskError> {
+        let path = self.segment_of(file, segment);
+        if offset == 0
+            && let Some(folder) = path.parent().filter(|f| !f.is_dir())
+        {
+            disk::make_dir(folder)?;
+        }
+        let open = match disk::open_rw(&path) {
+            Ok(open) => open,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Ok(Some(format!("{}: its folder is gone", path.display())));
+            }
+            Err(e) => return Err(at(&path)(e)),
+        };
+        let redo = (|| {
+            let len = open.metadata()?.len();
+            if len < offset {
+                return Ok(Some(format!("{}: {len} bytes, where {offset} were written", path.display())));
+            }
+            let mut there = vec![0; bytes.len().min((len - offset) as usize)];
+            open.read_exact_at(&mut there, offset)?;
+            if there != bytes {
+                open.set_len(offset)?;
+                open.write_all_at(bytes, offset)?;
+            }
+            Ok(None)
+        })();
+        self.note(&path);
+        redo.map_err(at(&path))
+    }
+
+    /// Cuts a file to the length its last operation left it with.
+    pub fn cut(&mut self, file: &str, segment: u64, len: u64) -> Result<bool, DiskError> {
+        let path = self.segment_of(file, segment);
+        let open = match File::options().write(true).open(&path) {
+            Ok(open) => open,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(e) => return Err(at(&path)(e)),
+        };
+        if open.metadata().map_err(at(&path))?.len() <= len {
+            return Ok(false);
+        }
+        open.set_len(len).map_err(at(&path))?;
+        self.note(&path);
+        Ok(true)
+    }
+}
+
+/// Makes everything in `paths` durable: file by file for a few, else the whole file system at once.
+pub fn sync(root: &Path, paths: &[PathBuf]) -> Result<(), DiskError> {
+    const FEW: usize = 128;
+    #[cfg(target_os = "linux")]
+    if paths.len() > FEW {
+        let dir = File::open(root).map_err(at(root))?;
+        return rustix::fs::syncfs(&dir).map_err(|e| at(root)(e.into()));
+    }
+    let _ = (root, FEW);
+    for path in paths {
+        match File::open(path) {
+            Ok(file) => file.sync_all().map_err(at(path))?,
+            // Removed, sealed or retired since: its folder is in the list too.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(at(path)(e)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,414 @@
+//! The write-ahead journal: the commit point of everything. A commit has happened when its record is flushed.
+//!
+//! Segments `journal/<n>.wal` are allocated in advance (16 MiB), so that a flush has no size to write. Each begins
+//! with a header that names the end of the segment before it: what lies beyond that end was refused and never
+//! happens. A record is length, sequence, CRC-32C, payload; zeros, the segment's end or a checksum that does not
+//! fit end the last segment: nobody was told of what is torn.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::disk::{self, DiskError, at};
+use super::kill_point::reach;
+use super::op::{self, Op};
+
+/// A segment's allocated size in bytes.
+const SEGMENT: u64 = 16 * 1024 * 1024;
+/// Most bytes of one record's payload; a larger commit is refused.
+pub const RECORD_MAX: usize = 64 * 1024 * 1024;
+const MAGIC: &[u8; 8] = b"MINDERJ1";
+/// Magic, segment number, end of the segment before, first record's sequence, checksum.
+const HEADER: u64 = 8 + 8 + 8 + 8 + 4;
+const RECORD_HEADER: usize = 4 + 8 + 4;
+
+/// The journal as its writer holds it.
+pub struct Journal {
+    dir: PathBuf,
+    file: File,
+    segment: u64,
+    /// Where the next record goes.
+    end: u64,
+    /// The next record's sequence.
+    sequence: u64,
+    /// Bytes in segments that a checkpoint has not removed.
+    bytes: u64,
+    flushes: u64,
+    flush: bool,
+}
+
+/// What a start found.
+pub struct Recovered {
+    /// Every commit since the last checkpoint, in order.
+    pub commits: Vec<Vec<Op>>,
+    /// Segments that could not be read to their named end, with why.
+    pub damage: Vec<String>,
+    last_segment: u64,
+    last_end: u64,
+    sequence: u64,
+    bytes: u64,
+}
+
+fn path(dir: &Path, segment: u64) -> PathBuf {
+    dir.join(format!("{segment:010}.wal"))
+}
+
+/// The segments there are, oldest first.
+pub fn segments(dir: &Path) -> Result<Vec<u64>, DiskError> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(at(dir))? {
+        let name = entry.map_err(at(dir))?.file_name();
+        let number: Option<u64> =
+            name.to_str().and_then(|n| n.strip_suffix(".wal")).and_then(|n| n.parse().ok());
+        found.extend(number);
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+struct Header {
+    previous_end: u64,
+    first_sequence: u64,
+}
+
+fn header_bytes(segment: u64, header: &Header) -> [u8; HEADER as usize] {
+    let mut out = [0; HEADER as usize];
+    out[..8].copy_from_slice(MAGIC);
+    out[8..16].copy_from_slice(&segment.to_le_bytes());
+    out[16..24].copy_from_slice(&header.previous_end.to_le_bytes());
+    out[24..32].copy_from_slice(&header.first_sequence.to_le_bytes());
+    let sum = crc32c::crc32c(&out[..32]);
+    out[32..].copy_from_slice(&sum.to_le_bytes());
+    out
+}
+
+fn read_header(bytes: &[u8], segment: u64) -> Option<Header> {
+    let head = bytes.get(..HEADER as usize)?;
+    let number = |i: usize| u64::from_le_bytes(head[i..i + 8].try_into().expect("eight bytes"));
+    let sum = u32::from_le_bytes(head[32..36].try_into().expect("four bytes"));
+    (head[..8] == MAGIC[..] && number(8) == segment && crc32c::crc32c(&head[..32]) == sum)
+        .then(|| Header { previous_end: number(16), first_sequence: number(24) })
+}
+
+fn record_bytes(sequence: u64, payload: &[u8], out: &mut Vec<u8>) {
+    let len = u32::try_from(payload.len()).expect("a record is bounded");
+    let mut sum = crc32c::crc32c(&sequence.to_le_bytes());
+    sum = crc32c::crc32c_append(sum, payload);
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(&sequence.to_le_bytes());
+    out.extend_from_slice(&sum.to_le_bytes());
+    out.extend_from_slice(payload);
+}
+
+/// Reads every record that counts, without changing anything.
+pub fn recover(dir: &Path) -> Result<Recovered, DiskError> {
+    let list = segments(dir)?;
+    let mut files = Vec::new();
+    for n in &list {
+        let p = path(dir, *n);
+        let mut bytes = Vec::new();
+        File::open(&p).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(at(&p))?;
+        files.push((*n, bytes));
+    }
+    // A last segment without a header was being made when the daemon died: nothing is in it.
+    while files.last().is_some_and(|(n, bytes)| read_header(bytes, *n).is_none()) {
+        files.pop();
+    }
+    let mut found = Recovered {
+        commits: Vec::new(),
+        damage: Vec::new(),
+        // The next segment takes the place of one without a header.
+        last_segment: files.last().map_or(0, |(n, _)| *n),
+        last_end: u64::MAX,
+        sequence: 1,
+        bytes: 0,
+    };
+    let mut expected: Option<u64> = None;
+    for (i, (n, bytes)) in files.iter().enumerate() {
+        let Some(header) = read_header(bytes, *n) else {
+            found.damage.push(format!("{}: no header", path(dir, *n).display()));
+            break;
+        };
+        let named_end = files.get(i + 1).and_then(|(m, b)| read_header(b, *m)).map(|h| h.previous_end);
+        let next = *expected.get_or_insert(header.first_sequence);
+        if header.first_sequence != next {
+            found.damage.push(format!("{}: a segment is missing before it", path(dir, *n).display()));
+            break;
+        }
+        let (end, sequence) = read_records(bytes, header.first_sequence, named_end, &mut found.commits);
+        expected = Some(sequence);
+        found.sequence = sequence;
+        found.bytes += end;
+        if *n == found.last_segment {
+            found.last_end = end;
+        }
+        if let Some(named) = named_end
+            && end != named
+        {
+            let p = path(dir, *n);
+            found.damage.push(format!("{}: readable to byte {end} of {named}", p.display()));
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn read_records(bytes: &[u8], first: u64, named_end: Option<u64>, out: &mut Vec<Vec<Op>>) -> (u64, u64) {
+    let limit = named_end.unwrap_or(u64::MAX).min(bytes.len() as u64) as usize;
+    let mut at = HEADER as usize;
+    let mut sequence = first;
+    while let Some(head) = bytes.get(at..at + RECORD_HEADER).filter(|_| at + RECORD_HEADER <= limit) {
+        let len = u32::from_le_bytes(head[..4].try_into().expect("four bytes")) as usize;
+        let number = u64::from_le_bytes(head[4..12].try_into().expect("eight bytes"));
+        let sum = u32::from_le_bytes(head[12..16].try_into().expect("four bytes"));
+        let start = at + RECORD_HEADER;
+        if len == 0 || len > RECORD_MAX || number != sequence || start + len > limit {
+            break;
+        }
+        let payload = &bytes[start..start + len];
+        if crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), payload) != sum {
+            break;
+        }
+        let Ok(ops) = op::decode(payload) else { break };
+        out.push(ops);
+        at = start + len;
+        sequence += 1;
+    }
+    (at as u64, sequence)
+}
+
+impl Journal {
+    /// Begins a fresh segment after what [`recover`] found. The old segments stay until a checkpoint.
+    pub fn open(dir: &Path, found: &Recovered, flush: bool) -> Result<Self, DiskError> {
+        let segment = found.last_segment + 1;
+        let file = create(dir, segment, found.last_end, found.sequence, SEGMENT, flush)?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            file,
+            segment,
+            end: HEADER,
+            sequence: found.sequence,
+            bytes: found.bytes,
+            flushes: 0,
+            flush,
+        })
+    }
+
+    /// Writes and flushes one group of commits. On an error none of them has happened, now or later.
+    pub fn commit(&mut self, group: &[Vec<Op>]) -> Result<(), DiskError> {
+        let mut bytes = Vec::new();
+        let mut sequence = self.sequence;
+        for ops in group {
+            record_bytes(sequence, &op::encode(ops), &mut bytes);
+            sequence += 1;
+        }
+        if self.end + bytes.len() as u64 > SEGMENT && self.end > HEADER {
+            self.switch(self.end, SEGMENT.max(HEADER + bytes.len() as u64))?;
+        }
+        reach("journal.before-write");
+        let written = self.write(&bytes);
+        if let Err(error) = written {
+            let error = at(&path(&self.dir, self.segment))(error);
+            self.abandon();
+            return Err(error);
+        }
+        reach("journal.after-flush");
+        self.end += bytes.len() as u64;
+        self.bytes += bytes.len() as u64;
+        self.sequence = sequence;
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, self.end)?;
+        reach("journal.after-write");
+        if self.flush {
+            self.file.sync_data()?;
+        }
+        self.flushes += 1;
+        Ok(())
+    }
+
+    /// After a failed write or flush what reached the disk is unknown. A new segment says where the old one
+    /// ended; if even that fails, the refused bytes are wiped as well as can be and the next commit tries again.
+    fn abandon(&mut self) {
+        let end = self.end;
+        if self.switch(end, SEGMENT).is_err() {
+            let _ = self.file.write_all_at(&[0; RECORD_HEADER], end);
+            let _ = self.file.sync_data();
+        }
+    }
+
+    /// Begins a fresh segment; commits from now on go there.
+    fn switch(&mut self, end: u64, size: u64) -> Result<(), DiskError> {
+        let segment = self.segment + 1;
+        self.file = create(&self.dir, segment, end, self.sequence, size, self.flush)?;
+        self.segment = segment;
+        self.end = HEADER;
+        Ok(())
+    }
+
+    /// Step 1 of a checkpoint: commits go to a fresh segment from now on; gives the last one before it.
+    pub fn begin_checkpoint(&mut self) -> Result<u64, DiskError> {
+        let last = self.segment;
+        self.switch(self.end, SEGMENT)?;
+        self.bytes = 0;
+        reach("checkpoint.switched");
+        Ok(last)
+    }
+
+    /// Step 4 of a checkpoint: what segments up to `last` say is in the files, and durable there.
+    pub fn end_checkpoint(&mut self, last: u64) -> Result<(), DiskError> {
+        for n in segments(&self.dir)?.into_iter().filter(|n| *n <= last) {
+            disk::remove(&path(&self.dir, n))?;
+            reach("checkpoint.unlinked");
+        }
+        disk::sync_dir(&self.dir)
+    }
+
+    /// Tries whether the disk takes writes again: a flush of a fresh segment.
+    pub fn probe(&mut self) -> Result<(), DiskError> {
+        self.switch(self.end, SEGMENT)
+    }
+
+    /// Bytes since the last checkpoint.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Flushes since the start.
+    pub fn flushes(&self) -> u64 {
+        self.flushes
+    }
+}
+
+fn create(
+    dir: &Path,
+    segment: u64,
+    previous_end: u64,
+    first: u64,
+    size: u64,
+    flush: bool,
+) -> Result<File, DiskError> {
+    let p = path(dir, segment);
+    let made = (|| {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&p)?;
+        // A file system without room or without the call still takes the journal, a little slower.
+        if size <= SEGMENT {
+            let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, size);
+        }
+        let header = Header { previous_end, first_sequence: first };
+        file.write_all_at(&header_bytes(segment, &header), 0)?;
+        if flush {
+            file.sync_all()?;
+            File::open(dir)?.sync_all()?;
+        }
+        Ok(file)
+    })();
+    made.map_err(|e| {
+        let _ = std::fs::remove_file(&p);
+        at(&p)(e)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn op(n: u64) -> Vec<Op> {
+        vec![Op::Replace { file: format!("f{n}"), bytes: vec![n as u8 | 0x80; 8] }]
+    }
+
+    fn open(dir: &Path) -> (Journal, Recovered) {
+        let found = recover(dir).unwrap();
+        (Journal::open(dir, &found, false).unwrap(), found)
+    }
+
+    #[test]
+    fn commits_come_back_in_order_over_segments_and_restarts() {
+        let dir = tempfile::tempdir().unwrap();
+        for n in 0..5 {
+            let (mut journal, found) = open(dir.path());
+            assert_eq!(found.commits, (0..2 * n).map(op).collect::<Vec<_>>());
+            assert!(found.damage.is_empty());
+            journal.commit(&[op(2 * n), op(2 * n + 1)]).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_torn_end_is_dropped_at_every_byte() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut journal, _) = open(dir.path());
+        journal.commit(&[op(1)]).unwrap();
+        let keep = journal.end;
+        journal.commit(&[op(2)]).unwrap();
+        let file = path(dir.path(), journal.segment);
+        let whole = std::fs::read(&file).unwrap()[..journal.end as usize].to_vec();
+        for cut in keep as usize..whole.len() {
+            for filler in [0u8, 0xa5] {
+                let mut bytes = whole[..cut].to_vec();
+                bytes.resize(whole.len() + 100, filler);
+                std::fs::write(&file, &bytes).unwrap();
+                let found = recover(dir.path()).unwrap();
+                assert_eq!(found.commits, [op(1)], "cut at {cut}");
+                assert!(found.damage.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_refused_never_happens_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut journal, _) = open(dir.path());
+        journal.commit(&[op(1)]).unwrap();
+        // The record reached the disk whole, but its flush failed and the caller was refused.
+        let mut bytes = Vec::new();
+        record_bytes(journal.sequence, &op::encode(&op(666)), &mut bytes);
+        journal.file.write_all_at(&bytes, journal.end).unwrap();
+        journal.abandon();
+        journal.commit(&[op(2)]).unwrap();
+        assert_eq!(recover(dir.path()).unwrap().commits, [op(1), op(2)]);
+    }
+
+    #[test]
+    fn a_checkpoint_removes_what_is_before_it_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut journal, _) = open(dir.path());
+        journal.commit(&[op(1)]).unwrap();
+        let last = journal.begin_checkpoint().unwrap();
+        journal.commit(&[op(2)]).unwrap();
+        journal.end_checkpoint(last).unwrap();
+        assert_eq!(recover(dir.path()).unwrap().commits, [op(2)]);
+    }
+
+    #[test]
+    fn damage_in_the_middle_is_named_and_what_is_before_it_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut journal, _) = open(dir.path());
+        journal.commit(&[op(1)]).unwrap();
+        let keep = journal.end;
+        journal.commit(&[op(2)]).unwrap();
+        let first = path(dir.path(), journal.segment);
+        journal.begin_checkpoint().unwrap();
+        journal.commit(&[op(3)]).unwrap();
+        let mut bytes = std::fs::read(&first).unwrap();
+        bytes[keep as usize + 20] ^= 1;
+        std::fs::write(&first, bytes).unwrap();
+        let found = recover(dir.path()).unwrap();
+        assert_eq!(found.commits, [op(1)]);
+        assert_eq!(found.damage.len(), 1);
+    }
+
+    #[test]
+    fn a_record_larger_than_a_segment_gets_one_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut journal, _) = open(dir.path());
+        let big = vec![Op::Replace { file: "big".into(), bytes: vec![7; SEGMENT as usize + 5] }];
+        journal.commit(&[op(1)]).unwrap();
+        journal.commit(std::slice::from_ref(&big)).unwrap();
+        journal.commit(&[op(2)]).unwrap();
+        assert_eq!(recover(dir.path()).unwrap().commits, [op(1), big, op(2)]);
+    }
+}

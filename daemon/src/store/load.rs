@@ -1,0 +1,161 @@
+//! Reading the store's files into memory at start: records, watchers and queues, not timelines. What cannot be
+//! read is moved aside and named; it hides nothing else.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use minder_proto::id::SessionId;
+use minder_proto::layout::Home;
+use minder_proto::queue;
+use minder_proto::record::{KeyLine, SessionRecord, Watcher};
+use minder_proto::stamp::Stamp;
+
+use super::disk::{self, DiskError, at};
+use super::recover::quarantine_file;
+use super::state::{Inbox, Remembered, Session, State};
+
+/// How long an idempotency key is kept.
+pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// Loads everything; `notes` receives a line for each thing that was wrong.
+pub fn load(home: &Home, notes: &mut Vec<String>) -> Result<State, DiskError> {
+    let mut state = State::default();
+    let sessions = home.sessions();
+    for entry in std::fs::read_dir(&sessions).map_err(at(&sessions))? {
+        let entry = entry.map_err(at(&sessions))?;
+        let Some(id) = entry.file_name().to_str().and_then(|n| n.parse::<SessionId>().ok()) else {
+            notes.push(format!("{}: not a session's folder; left alone", entry.path().display()));
+            continue;
+        };
+        sweep(&entry.path())?;
+        match session(home, id, notes)? {
+            Ok(session) => index(&mut state, id, session, notes),
+            Err(why) => {
+                notes.push(format!("session {id}: {why}"));
+                state.corrupt.insert(id, why);
+            }
+        }
+    }
+    let (queue, queue_len) = ledger(&home.operator().join("queue.jsonl"), notes)?;
+    state.operator = Arc::new(Inbox { queue, tail: None, queue_len });
+    sweep(home.root())?;
+    keys(home, &mut state, notes)?;
+    state.closed_len = length(&home.closed())?;
+    Ok(state)
+}
+
+fn index(state: &mut State, id: SessionId, session: Session, notes: &mut Vec<String>) {
+    let record = &session.record;
+    if let Some(other) = state.labels.insert(record.label.clone(), id) {
+        notes.push(format!("label {:?} belongs to {other} and {id}", record.label));
+    }
+    for binding in record.bindings.iter().filter(|b| b.until.is_none()) {
+        state.bindings.insert((binding.harness.clone(), binding.id.clone()), id);
+    }
+    state.sessions.insert(id, Arc::new(session));
+}
+
+type Loaded = Result<Session, String>;
+
+fn session(home: &Home, id: SessionId, notes: &mut Vec<String>) -> Result<Loaded, DiskError> {
+    let dir = home.session(id);
+    let file = dir.join("session.json");
+    let bytes = match std::fs::read(&file) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Ok(Err(format!("{}: not there", file.display())));
+        }
+        Err(e) => return Err(at(&file)(e)),
+    };
+    let record: SessionRecord = match serde_json::from_slice(&bytes) {
+        Ok(record) => record,
+        Err(e) => {
+            let why = format!("{}: {e}", file.display());
+            quarantine_file(home.root(), &file, &format!("{id}.session.json"), &why)?;
+            return Ok(Err(format!("{why}; moved to quarantine/")));
+        }
+    };
+    if record.id != id {
+        return Ok(Err(format!("{}: says it is {}", file.display(), record.id)));
+    }
+    let watchers = watchers(home, id, notes)?;
+    let (queue, queue_len) = ledger(&dir.join("queue.jsonl"), notes)?;
+    Ok(Ok(Session { record, watchers, inbox: Inbox { queue, tail: None, queue_len } }))
+}
+
+fn watchers(home: &Home, id: SessionId, notes: &mut Vec<String>) -> Result<Vec<Watcher>, DiskError> {
+    let file = home.session(id).join("watchers.json");
+    match std::fs::read(&file) {
+        Ok(bytes) => match serde_json::from_slice(&bytes) {
+            Ok(watchers) => Ok(watchers),
+            Err(e) => {
+                let why = format!("{}: {e}", file.display());
+                quarantine_file(home.root(), &file, &format!("{id}.watchers.json"), &why)?;
+                notes.push(format!("{why}; moved to quarantine/, nobody watches this session now"));
+                Ok(Vec::new())
+            }
+        },
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(at(&file)(e)),
+    }
+}
+
+fn ledger(file: &Path, notes: &mut Vec<String>) -> Result<(queue::Queue, u64), DiskError> {
+    match std::fs::read(file) {
+        Ok(bytes) => {
+            let (queue, bad) = queue::fold(&bytes);
+            if bad > 0 {
+                notes.push(format!("{}: {bad} lines cannot be read and were passed over", file.display()));
+            }
+            Ok((queue, bytes.len() as u64))
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok((queue::Queue::default(), 0)),
+        Err(e) => Err(at(file)(e)),
+    }
+}
+
+fn keys(home: &Home, state: &mut State, notes: &mut Vec<String>) -> Result<(), DiskError> {
+    let file = home.keys();
+    let bytes = match std::fs::read(&file) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(at(&file)(e)),
+    };
+    state.keys_len = bytes.len() as u64;
+    let oldest = Stamp::now().minus(KEYS_KEPT);
+    let mut bad = 0;
+    for line in bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
+        match serde_json::from_slice::<KeyLine>(line) {
+            Ok(line) if line.at >= oldest => {
+                state.keys.insert(line.key, Remembered { at: line.at, sum: line.sum, result: line.result });
+            }
+            Ok(_) => {}
+            Err(_) => bad += 1,
+        }
+    }
+    if bad > 0 {
+        notes.push(format!("{}: {bad} lines cannot be read and were passed over", file.display()));
+    }
+    Ok(())
+}
+
+fn length(file: &Path) -> Result<u64, DiskError> {
+    match std::fs::metadata(file) {
+        Ok(meta) => Ok(meta.len()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(e) => Err(at(file)(e)),
+    }
+}
+
+/// Removes what a crash left half written: such a file was never renamed into place.
+fn sweep(dir: &Path) -> Result<(), DiskError> {
+    for entry in std::fs::read_dir(dir).map_err(at(dir))? {
+        let entry = entry.map_err(at(dir))?;
+        if entry.file_name().to_str().is_some_and(|n| n.starts_with(disk::TEMP_PREFIX)) {
+            disk::remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}

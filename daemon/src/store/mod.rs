@@ -1,0 +1,259 @@
+//! The store: the only code that writes files (but for the daemon's log and socket). One thread owns it; everybody
+//! else sends it a mutation or a look and awaits the answer. A mutation is a closure over a [`Txn`], so that the
+//! store knows nothing of watches, deliveries or hooks; what belongs to every commit of a kind is a [`Contributor`].
+//!
+//! Uses: `proto`. Used by: `watch`, `delivery`, `hook`, `server`.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use minder_proto::STORE_FORMAT;
+use minder_proto::config::{Config, Durability};
+use minder_proto::error::{Fault, Kind, exit};
+use minder_proto::layout::Home;
+use tokio::sync::oneshot;
+
+mod disk;
+mod feed;
+mod files;
+mod journal;
+mod kill_point;
+mod load;
+mod op;
+mod owner;
+mod recover;
+mod state;
+mod txn;
+
+pub use disk::DiskError;
+pub use owner::{Counters, Observer};
+pub use state::{Inbox, Session, State};
+pub use txn::{Appended, Contributor, Txn};
+
+use owner::{Checkpoint, Command, Owner, Write};
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file system refused.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// A newer build wrote it.
+    #[error("{}: the store says {found:?}, this build reads {STORE_FORMAT:?}: upgrade minderd", path.display())]
+    Format {
+        /// The `format` file.
+        path: PathBuf,
+        /// What it says.
+        found: String,
+    },
+}
+
+impl OpenError {
+    /// The daemon's exit code for it.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::Disk(e) if e.error.kind() == std::io::ErrorKind::PermissionDenied => exit::NOT_ALLOWED,
+            Self::Disk(_) => exit::IO,
+            Self::Format { .. } => exit::VERSION,
+        }
+    }
+}
+
+/// What a start did.
+#[derive(Debug)]
+pub struct Opened {
+    /// Commits replayed from the journal.
+    pub replayed: u64,
+    /// What was mended, moved aside or found damaged, a line each.
+    pub notes: Vec<String>,
+    /// How long it took.
+    pub took: std::time::Duration,
+}
+
+/// A handle to the store's owner. Cloned freely.
+#[derive(Clone)]
+pub struct Store {
+    commands: Sender<Command>,
+    counters: Arc<Mutex<Counters>>,
+    home: Home,
+    config: Arc<Config>,
+}
+
+impl Store {
+    /// Opens the store: replays the journal, loads the records, and starts the owner's thread. The caller holds
+    /// the store's lock.
+    pub fn open(
+        home: &Home,
+        config: Arc<Config>,
+        contributors: Vec<Box<dyn Contributor>>,
+        observers: Vec<Box<dyn Observer>>,
+    ) -> Result<(Self, Opened), OpenError> {
+        let begun = Instant::now();
+        let mut notes = Vec::new();
+        prepare(home, &mut notes)?;
+        let found = journal::recover(&home.journal())?;
+        notes.extend(found.damage.iter().cloned());
+        let mut files = files::Files::new(home.root());
+        let replayed = recover::replay(home.root(), &mut files, &found.commits)?;
+        notes.extend(replayed.notes);
+        for (session, why) in &replayed.quarantined {
+            notes.push(format!("session {session} was moved to quarantine/: {why}"));
+        }
+        let state = load::load(home, &mut notes)?;
+        let mut feed = feed::Feed::open(&home.feed())?;
+        feed.ring(replayed.lines.iter().copied());
+        feed.ring_all();
+        let flush = config.store.durability == Durability::Flush;
+        let journal = journal::Journal::open(&home.journal(), &found, flush)?;
+        let (commands, receiver) = channel();
+        let counters =
+            Arc::new(Mutex::new(Counters { journal_bytes: journal.bytes(), ..Counters::default() }));
+        let owner = Owner {
+            home: home.clone(),
+            config: Arc::clone(&config),
+            state,
+            files,
+            journal,
+            feed,
+            contributors,
+            observers,
+            counters: Arc::clone(&counters),
+            commands: receiver,
+            myself: commands.clone(),
+            unapplied: std::collections::VecDeque::new(),
+            read_only: None,
+            checkpoint: Checkpoint::due(replayed.commits > 0),
+        };
+        std::thread::Builder::new()
+            .name("store".into())
+            .spawn(move || owner.run())
+            .map_err(disk::at(home.root()))?;
+        let store = Self { commands, counters, home: home.clone(), config };
+        Ok((store, Opened { replayed: replayed.commits, notes, took: begun.elapsed() }))
+    }
+
+    /// Runs a mutation in the owner's thread. The answer comes when it is durable; an error means that nothing of
+    /// it happened. It is finished even if the caller goes away.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&mut Txn<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job { run: Some(run), value: None, reply };
+        self.commands.send(Command::Write(Box::new(job))).map_err(|_| down())?;
+        answer.await.map_err(|_| down())?
+    }
+
+    /// Looks at the state in the owner's thread, after everything that was accepted before.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&State) -> T + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let look = move |state: &State| {
+            let _ = reply.send(look(state));
+        };
+        self.commands.send(Command::Read(Box::new(look))).map_err(|_| down())?;
+        answer.await.map_err(|_| down())
+    }
+
+    /// Makes everything durable in the files and ends the owner's thread. Later calls are refused.
+    pub fn stop(&self) {
+        let (done, wait) = channel();
+        if self.commands.send(Command::Stop(done)).is_ok() {
+            let _ = wait.recv();
+        }
+    }
+
+    /// What `daemon.status` shows.
+    pub fn counters(&self) -> Counters {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where the store is.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+}
+
+fn down() -> Fault {
+    Fault::new(Kind::Unavailable, "the daemon is going down")
+}
+
+struct Job<F, T> {
+    run: Option<F>,
+    value: Option<T>,
+    reply: oneshot::Sender<Result<T, Fault>>,
+}
+
+impl<F, T> Write for Job<F, T>
+where
+    F: FnOnce(&mut Txn<'_>) -> Result<T, Fault> + Send,
+    T: Send,
+{
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Fault> {
+        let run = self.run.take().expect("a mutation runs once");
+        self.value = Some(run(txn)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), Fault>) {
+        let Self { value, reply, .. } = *self;
+        let result = outcome.map(|()| value.expect("a mutation that was accepted has run"));
+        let _ = reply.send(result); // the caller may be gone; the mutation stands
+    }
+}
+
+/// Makes the folders, checks the format, narrows what is wider than it should be.
+fn prepare(home: &Home, notes: &mut Vec<String>) -> Result<(), OpenError> {
+    let folders = [
+        home.root().to_owned(),
+        home.journal(),
+        home.sessions(),
+        home.trash(),
+        home.operator(),
+        home.spool(),
+        home.quarantine(),
+        home.run(),
+        home.root().join("labels"),
+        home.root().join("bindings"),
+        home.followers(),
+    ];
+    let format = home.format();
+    match std::fs::read_to_string(&format) {
+        Ok(text) if text.trim_end() == STORE_FORMAT => {}
+        Ok(text) => {
+            return Err(OpenError::Format {
+                path: format,
+                found: text.trim_end().chars().take(60).collect(),
+            });
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            disk::make_dir(home.root())?;
+            disk::replace(&format, format!("{STORE_FORMAT}\n").as_bytes())?;
+        }
+        Err(e) => return Err(disk::at(&format)(e).into()),
+    }
+    for folder in &folders {
+        disk::make_dir(folder)?;
+        if disk::narrow(folder, 0o700)? {
+            notes.push(format!("{}: was open to others; narrowed to 0700", folder.display()));
+        }
+    }
+    for file in [home.feed(), home.closed(), home.keys(), home.lock(), home.format()] {
+        if file.exists() && disk::narrow(&file, 0o600)? {
+            notes.push(format!("{}: was open to others; narrowed to 0600", file.display()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

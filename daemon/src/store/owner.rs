@@ -1,0 +1,512 @@
+//! The one thread that owns the store. It takes mutations as they come, makes one group of those that wait, flushes
+//! the journal once for all of them, applies them to the files, rings the feed, and answers.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use minder_proto::config::Config;
+use minder_proto::error::{Fault, Kind};
+use minder_proto::id::SessionId;
+use minder_proto::layout::Home;
+use minder_proto::stamp::Stamp;
+
+use super::disk::DiskError;
+use super::feed::Feed;
+use super::files::{self, Files};
+use super::journal::{Journal, RECORD_MAX};
+use super::kill_point::reach;
+use super::load::KEYS_KEPT;
+use super::op::{self, Op};
+use super::state::State;
+use super::txn::{Appended, Contributor, Done, Txn, Undo, roll_back};
+
+/// Most mutations in one group, and most bytes.
+const GROUP: usize = 512;
+const GROUP_BYTES: usize = 8 * 1024 * 1024;
+/// A checkpoint is begun when the journal is this long, or after this long without a commit.
+const CHECKPOINT_BYTES: u64 = 64 * 1024 * 1024;
+const CHECKPOINT_IDLE: Duration = Duration::from_secs(30);
+/// How often what could not be applied is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// A ledger is rewritten at a checkpoint when it is longer than this.
+const LEDGER_MAX: u64 = 1024 * 1024;
+
+/// A mutation that waits for its turn.
+pub trait Write: Send {
+    /// Runs it. An error refuses it: nothing of it happens.
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Fault>;
+    /// Answers its caller.
+    fn answer(self: Box<Self>, outcome: Result<(), Fault>);
+}
+
+/// What the owner is asked.
+pub enum Command {
+    /// A mutation.
+    Write(Box<dyn Write>),
+    /// A look at the state, after everything before it is durable.
+    Read(Box<dyn FnOnce(&State) + Send>),
+    /// The files of a checkpoint are durable, or not.
+    Synced {
+        /// The last segment that it makes superfluous.
+        last: u64,
+        /// How it went.
+        result: Result<(), DiskError>,
+    },
+    /// Finish: everything is applied, synced, and the journal empty if the disk lets it.
+    Stop(Sender<()>),
+}
+
+/// Counters that `daemon.status` shows.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Commits since the start.
+    pub commits: u64,
+    /// Flushes of the journal since the start.
+    pub flushes: u64,
+    /// Bytes of journal since the last checkpoint.
+    pub journal_bytes: u64,
+    /// Why nothing new is taken, if so.
+    pub read_only: Option<String>,
+}
+
+/// Told of every commit after it is durable and applied, before its caller is.
+pub trait Observer: Send {
+    /// The lines of one group.
+    fn committed(&self, lines: &[Appended]);
+    /// The owner's loop turned: the watchdog may be petted.
+    fn alive(&self) {}
+    /// How often `alive` must be called, if at all.
+    fn alive_every(&self) -> Option<Duration> {
+        None
+    }
+}
+
+pub(super) struct Owner {
+    pub home: Home,
+    pub config: Arc<Config>,
+    pub state: State,
+    pub files: Files,
+    pub journal: Journal,
+    pub feed: Feed,
+    pub contributors: Vec<Box<dyn Contributor>>,
+    pub observers: Vec<Box<dyn Observer>>,
+    pub counters: Arc<Mutex<Counters>>,
+    pub commands: Receiver<Command>,
+    pub myself: Sender<Command>,
+    pub unapplied: VecDeque<Op>,
+    pub read_only: Option<String>,
+    pub checkpoint: Checkpoint,
+}
+
+/// Where the checkpoint stands.
+#[derive(Default)]
+pub(super) struct Checkpoint {
+    /// Files are being made durable elsewhere; these are they.
+    running: Option<Vec<std::path::PathBuf>>,
+    /// Something was committed since the last one began.
+    due: bool,
+    /// When the last commit was, or the last attempt failed.
+    last_activity: Option<Instant>,
+}
+
+impl Checkpoint {
+    /// At start: due if something was replayed.
+    pub fn due(due: bool) -> Self {
+        Self { due, ..Self::default() }
+    }
+}
+
+struct Accepted {
+    job: Box<dyn Write>,
+    done: Done,
+}
+
+impl Owner {
+    /// Runs until it is told to stop.
+    pub fn run(mut self) {
+        self.checkpoint.last_activity = Some(Instant::now());
+        loop {
+            let first = match self.next_deadline() {
+                Some(deadline) => {
+                    self.commands.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+                }
+                None => self.commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let stop = match first {
+                Ok(command) => self.serve(command),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return self.finish(),
+            };
+            self.retry_unapplied();
+            self.maybe_checkpoint();
+            self.observers.iter().for_each(|o| o.alive());
+            if let Some(done) = stop {
+                self.finish();
+                let _ = done.send(());
+                return;
+            }
+        }
+    }
+
+    /// The next moment at which something is to be done without a command.
+    fn next_deadline(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let watchdog = self.observers.iter().filter_map(|o| o.alive_every()).min().map(|every| now + every);
+        let retry = (!self.unapplied.is_empty()).then(|| now + RETRY);
+        let idle = self.checkpoint.due && self.checkpoint.running.is_none() && self.unapplied.is_empty();
+        let checkpoint = self.checkpoint.last_activity.filter(|_| idle).map(|t| t + CHECKPOINT_IDLE);
+        [watchdog, retry, checkpoint].into_iter().flatten().min()
+    }
+
+    /// Serves one command and those that wait behind it; gives whom to tell of the end.
+    fn serve(&mut self, first: Command) -> Option<Sender<()>> {
+        let mut next = Some(first);
+        while let Some(command) = next.take() {
+            match command {
+                Command::Write(job) => next = self.group(job),
+                Command::Read(look) => look(&self.state),
+                Command::Synced { last, result } => self.checkpoint_synced(last, result),
+                Command::Stop(done) => return Some(done),
+            }
+        }
+        None
+    }
+
+    /// Takes a mutation and those that wait behind it as one group. Gives the command that ended the group.
+    fn group(&mut self, first: Box<dyn Write>) -> Option<Command> {
+        if let Some(why) = self.refuses() {
+            first.answer(Err(Fault::new(Kind::ReadOnly, why)));
+            return None;
+        }
+        let now = Stamp::now();
+        let mut accepted: Vec<Accepted> = Vec::new();
+        let mut idle: Vec<Box<dyn Write>> = Vec::new();
+        let mut lost: Vec<SessionId> = Vec::new();
+        let mut bytes = 0;
+        let mut rest = None;
+        let mut next = Some(first);
+        while let Some(mut job) = next.take() {
+            let mut txn = Txn::new(&mut self.state, &mut self.files, &self.config, now);
+            let result = job.run(&mut txn).map(|()| contribute(&self.contributors, &mut txn));
+            match result {
+                Err(fault) => {
+                    lost.extend(txn.roll_back());
+                    job.answer(Err(fault));
+                }
+                Ok(()) => {
+                    let done = txn.finish();
+                    lost.extend_from_slice(&done.lost);
+                    let size = op::encode(&done.ops).len();
+                    if size > RECORD_MAX {
+                        roll_back(&mut self.state, done.undo);
+                        let fault = Fault::new(Kind::TooLarge, "this change is larger than a commit may be");
+                        job.answer(Err(fault));
+                    } else if done.ops.is_empty() {
+                        idle.push(job);
+                    } else {
+                        bytes += size;
+                        accepted.push(Accepted { job, done });
+                    }
+                }
+            }
+            if accepted.len() >= GROUP || bytes >= GROUP_BYTES {
+                break;
+            }
+            match self.commands.try_recv() {
+                Ok(Command::Write(job)) => next = Some(job),
+                Ok(other) => rest = Some(other),
+                Err(_) => {}
+            }
+        }
+        self.commit(accepted);
+        for job in idle {
+            job.answer(Ok(()));
+        }
+        if !lost.is_empty() {
+            self.forget(lost);
+        }
+        rest
+    }
+
+    fn commit(&mut self, mut accepted: Vec<Accepted>) {
+        if accepted.is_empty() {
+            return;
+        }
+        let group: Vec<Vec<Op>> = accepted.iter_mut().map(|a| std::mem::take(&mut a.done.ops)).collect();
+        if let Err(error) = self.journal.commit(&group) {
+            tracing::error!(%error, "a commit failed; nothing new is taken until the disk takes writes again");
+            let why = format!("cannot write {error}");
+            // Newest first, so that each finds the state that its successor saw.
+            let mut undo: Vec<Undo> = Vec::new();
+            let mut jobs = Vec::new();
+            for a in accepted {
+                undo.extend(a.done.undo);
+                jobs.push(a.job);
+            }
+            roll_back(&mut self.state, undo);
+            self.read_only = Some(why.clone());
+            self.publish(0);
+            for job in jobs {
+                job.answer(Err(Fault::new(Kind::ReadOnly, why.clone())));
+            }
+            return;
+        }
+        for op in group.into_iter().flatten() {
+            self.apply(op);
+        }
+        let lines: Vec<Appended> =
+            accepted.iter_mut().flat_map(|a| std::mem::take(&mut a.done.appended)).collect();
+        let rung = lines.iter().filter_map(|l| Some((l.party.session()?, l.event.seq)));
+        self.feed.ring(rung);
+        self.checkpoint.due = true;
+        self.checkpoint.last_activity = Some(Instant::now());
+        self.publish(accepted.len() as u64);
+        self.observers.iter().for_each(|o| o.committed(&lines));
+        reach("answer.before");
+        for a in accepted {
+            a.job.answer(Ok(()));
+        }
+    }
+
+    fn apply(&mut self, op: Op) {
+        if !self.unapplied.is_empty() {
+            self.unapplied.push_back(op);
+            return;
+        }
+        reach("apply.before-op");
+        if let Err(error) = self.files.apply(&op) {
+            tracing::error!(%error, "what was committed cannot be applied yet; it is tried again each second");
+            self.unapplied.push_back(op);
+            return;
+        }
+        reach("apply.after-op");
+    }
+
+    /// Tries again what passed the journal and could not be applied. A session whose folder is gone is given up.
+    fn retry_unapplied(&mut self) {
+        while let Some(op) = self.unapplied.front() {
+            let gone = op.session().filter(|s| {
+                !matches!(op, Op::Replace { .. } | Op::Retire { .. }) && !self.home.session(*s).is_dir()
+            });
+            match self.files.redo(op) {
+                Ok(None) => {}
+                Ok(Some(why)) => tracing::error!(%why, "a committed change was given up"),
+                Err(error) if gone.is_some() => tracing::error!(%error, "a committed change was given up"),
+                Err(_) => return,
+            }
+            self.unapplied.pop_front();
+            if let Some(session) = gone {
+                self.forget(vec![session]);
+            }
+        }
+    }
+
+    /// Why nothing new is taken right now, if so; tries whether it is over.
+    fn refuses(&mut self) -> Option<String> {
+        self.retry_unapplied();
+        if let Some(op) = self.unapplied.front() {
+            return Some(format!(
+                "{}: a committed change cannot be applied yet",
+                self.files.path(&op.path()).display()
+            ));
+        }
+        if self.read_only.is_some() {
+            match self.journal.probe() {
+                Ok(()) => {
+                    tracing::info!("the disk takes writes again");
+                    self.read_only = None;
+                    self.publish(0);
+                }
+                Err(error) => return Some(format!("cannot write {error}")),
+            }
+        }
+        None
+    }
+
+    /// Gives up sessions whose folders a foreign hand took away: said once, nothing is created again.
+    fn forget(&mut self, sessions: Vec<SessionId>) {
+        for id in sessions {
+            let Some(session) = self.state.sessions.remove(&id) else { continue };
+            tracing::warn!(session = %id, "its folder is gone; the session is given up");
+            self.state.labels.retain(|_, s| *s != id);
+            let mut files =
+                vec![format!("labels/{}", minder_proto::layout::file_name(&session.record.label))];
+            for b in &session.record.bindings {
+                if self.state.bindings.get(&(b.harness.clone(), b.id.clone())) == Some(&id) {
+                    self.state.bindings.remove(&(b.harness.clone(), b.id.clone()));
+                    let name = minder_proto::layout::file_name;
+                    files.push(format!("bindings/{}/{}", name(&b.harness), name(&b.id)));
+                }
+            }
+            let line = minder_proto::record::ClosedLine {
+                id,
+                label: session.record.label.clone(),
+                title: session.record.title.clone(),
+                state: session.record.state,
+                note: Some("its folder is gone".to_owned()),
+                by: minder_proto::event::Author::Minder,
+                at: Stamp::now(),
+            };
+            let mut bytes = serde_json::to_vec(&line).expect("a tombstone is plain data");
+            bytes.push(b'\n');
+            let offset = self.state.closed_len;
+            let len = bytes.len() as u64;
+            let mut ops: Vec<Op> = files.into_iter().map(|file| Op::Remove { file }).collect();
+            ops.push(Op::Append { file: "closed.jsonl".into(), segment: 0, offset, bytes });
+            if self.journal.commit(std::slice::from_ref(&ops)).is_ok() {
+                self.state.closed_len += len;
+                for op in ops {
+                    self.apply(op);
+                }
+            }
+        }
+    }
+
+    fn maybe_checkpoint(&mut self) {
+        let quiet = self.checkpoint.last_activity.is_none_or(|t| t.elapsed() >= CHECKPOINT_IDLE);
+        let full = self.journal.bytes() >= CHECKPOINT_BYTES;
+        if self.checkpoint.running.is_some()
+            || !self.checkpoint.due
+            || !(quiet || full)
+            || !self.unapplied.is_empty()
+        {
+            return;
+        }
+        let Some((last, paths)) = self.begin_checkpoint() else { return };
+        let (root, myself) = (self.home.root().to_owned(), self.myself.clone());
+        self.checkpoint.running = Some(paths.clone());
+        let work = move || {
+            let result = files::sync(&root, &paths);
+            let _ = myself.send(Command::Synced { last, result });
+        };
+        if std::thread::Builder::new().name("checkpoint".into()).spawn(work).is_err() {
+            self.files.touch_again(self.checkpoint.running.take().unwrap_or_default());
+            self.checkpoint.last_activity = Some(Instant::now());
+        }
+    }
+
+    /// Rewrites long ledgers, then switches the journal.
+    fn begin_checkpoint(&mut self) -> Option<(u64, Vec<std::path::PathBuf>)> {
+        if let Err(error) = self.rewrite_ledgers() {
+            tracing::warn!(%error, "a ledger could not be rewritten");
+        }
+        self.checkpoint.due = false;
+        match self.journal.begin_checkpoint() {
+            Ok(last) => Some((last, self.files.take_touched())),
+            Err(error) => {
+                tracing::warn!(%error, "a checkpoint could not begin");
+                self.checkpoint.due = true;
+                self.checkpoint.last_activity = Some(Instant::now());
+                None
+            }
+        }
+    }
+
+    fn checkpoint_synced(&mut self, last: u64, result: Result<(), DiskError>) {
+        let paths = self.checkpoint.running.take().unwrap_or_default();
+        let result = result.and_then(|()| {
+            reach("checkpoint.synced");
+            self.journal.end_checkpoint(last)
+        });
+        if let Err(error) = result {
+            tracing::warn!(%error, "a checkpoint failed; the journal is kept");
+            self.files.touch_again(paths);
+            self.checkpoint.due = true;
+            self.checkpoint.last_activity = Some(Instant::now());
+        }
+        self.publish(0);
+    }
+
+    /// Replaces ledgers and key lists that have grown with what still counts in them.
+    fn rewrite_ledgers(&mut self) -> Result<(), DiskError> {
+        let mut ops = Vec::new();
+        let mut lengths: Vec<(Option<SessionId>, u64)> = Vec::new();
+        let long = self.state.sessions.iter().filter(|(_, s)| s.inbox.queue_len > LEDGER_MAX);
+        let long = long.map(|(id, s)| (Some(*id), s.inbox.queue.to_lines()));
+        let operator = (self.state.operator.queue_len > LEDGER_MAX)
+            .then(|| (None, self.state.operator.queue.to_lines()));
+        for (id, lines) in long.chain(operator) {
+            let mut bytes = Vec::new();
+            for line in lines {
+                serde_json::to_writer(&mut bytes, &line).expect("a ledger line is plain data");
+                bytes.push(b'\n');
+            }
+            let dir = id.map_or_else(|| "operator".to_owned(), |id| format!("sessions/{id}"));
+            lengths.push((id, bytes.len() as u64));
+            ops.push(Op::Replace { file: format!("{dir}/queue.jsonl"), bytes });
+        }
+        let oldest = Stamp::now().minus(KEYS_KEPT);
+        let keys = (self.state.keys_len > LEDGER_MAX).then(|| {
+            self.state.keys.retain(|_, k| k.at >= oldest);
+            let mut bytes = Vec::new();
+            for (key, k) in &self.state.keys {
+                let line = minder_proto::record::KeyLine {
+                    key: key.clone(),
+                    at: k.at,
+                    sum: k.sum,
+                    result: k.result.clone(),
+                };
+                serde_json::to_writer(&mut bytes, &line).expect("a key line is plain data");
+                bytes.push(b'\n');
+            }
+            bytes
+        });
+        let keys_len = keys.as_ref().map(|b| b.len() as u64);
+        ops.extend(keys.map(|bytes| Op::Replace { file: "keys.jsonl".into(), bytes }));
+        if ops.is_empty() {
+            return Ok(());
+        }
+        self.journal.commit(std::slice::from_ref(&ops))?;
+        for op in ops {
+            self.apply(op);
+        }
+        for (id, len) in lengths {
+            match id {
+                Some(id) => {
+                    let session = self.state.sessions.get_mut(&id).expect("listed above");
+                    Arc::make_mut(session).inbox.queue_len = len;
+                }
+                None => Arc::make_mut(&mut self.state.operator).queue_len = len,
+            }
+        }
+        if let Some(len) = keys_len {
+            self.state.keys_len = len;
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self, commits: u64) {
+        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        counters.commits += commits;
+        counters.flushes = self.journal.flushes();
+        counters.journal_bytes = self.journal.bytes();
+        counters.read_only.clone_from(&self.read_only);
+    }
+
+    /// A clean stop: a checkpoint, in line.
+    fn finish(&mut self) {
+        self.retry_unapplied();
+        if !self.unapplied.is_empty() {
+            return; // the journal keeps it
+        }
+        if let Some(paths) = self.checkpoint.running.take() {
+            self.files.touch_again(paths);
+        }
+        let Some((last, paths)) = self.begin_checkpoint() else { return };
+        let result = files::sync(self.home.root(), &paths).and_then(|()| self.journal.end_checkpoint(last));
+        if let Err(error) = result {
+            tracing::warn!(%error, "the last checkpoint failed; the journal is kept");
+        }
+    }
+}
+
+/// Lets every contributor add to a mutation's commit, for the lines of the mutation itself.
+fn contribute(contributors: &[Box<dyn Contributor>], txn: &mut Txn<'_>) {
+    for line in txn.appended().to_vec() {
+        for contributor in contributors {
+            contributor.contribute(txn, &line);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Replaying the journal over the files: what a start does before anything else. Replaying twice equals
+//! replaying once, and a replay may itself be cut off anywhere.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use minder_proto::event::Line;
+use minder_proto::id::SessionId;
+
+use super::disk::{self, DiskError, at};
+use super::files::Files;
+use super::kill_point::reach;
+use super::op::Op;
+
+/// What a replay did.
+#[derive(Debug, Default)]
+pub struct Replayed {
+    /// Commits replayed.
+    pub commits: u64,
+    /// Timeline lines of open sessions, in order: the feed repeats them.
+    pub lines: Vec<(SessionId, u64)>,
+    /// Sessions moved to `quarantine/`, with why.
+    pub quarantined: Vec<(SessionId, String)>,
+    /// Other damage that was mended, one line each.
+    pub notes: Vec<String>,
+}
+
+/// Applies every commit in order.
+pub fn replay(root: &Path, files: &mut Files, commits: &[Vec<Op>]) -> Result<Replayed, DiskError> {
+    let mut done = Replayed { commits: commits.len() as u64, ..Replayed::default() };
+    let (skip, retired) = superseded(commits);
+    let mut ends: HashMap<(String, u64), u64> = HashMap::new();
+    let mut distrusted: HashSet<SessionId> = HashSet::new();
+    for (index, op) in commits.iter().flatten().enumerate() {
+        if skip[index] || op.session().is_some_and(|s| distrusted.contains(&s)) {
+            continue;
+        }
+        reach("recover.before-op");
+        match (files.redo(op)?, op.session()) {
+            // Its folder may have left the trash long ago.
+            (Some(_), Some(session)) if retired.contains(&session) => {}
+            (Some(why), Some(session)) => {
+                quarantine(root, session, &why)?;
+                distrusted.insert(session);
+                done.quarantined.push((session, why));
+            }
+            (Some(why), None) => done.notes.push(why),
+            (None, session) => {
+                if let Op::Append { file, segment, offset, bytes } = op {
+                    ends.insert((file.clone(), *segment), offset + bytes.len() as u64);
+                    if let Some(session) = session.filter(|_| *segment > 0) {
+                        let seqs = bytes.split(|b| *b == b'\n').filter_map(|l| Line::parse(l).seq());
+                        done.lines.extend(seqs.map(|seq| (session, seq)));
+                    }
+                }
+            }
+        }
+        reach("recover.after-op");
+    }
+    for ((file, segment), end) in ends {
+        let session = Op::Remove { file: file.clone() }.session();
+        if session.is_some_and(|s| distrusted.contains(&s)) {
+            continue;
+        }
+        if files.cut(&file, segment, end)? {
+            done.notes.push(format!("{file}: bytes past its last commit were cut"));
+        }
+    }
+    reach("recover.done");
+    Ok(done)
+}
+
+/// For every operation, whether a later one makes it void because the file is replaced or removed as a whole; and
+/// the sessions that are retired on the way. What a retired session was told is redone too: a follower reads it to
+/// its end in the trash.
+fn superseded(commits: &[Vec<Op>]) -> (Vec<bool>, HashSet<SessionId>) {
+    let ops: Vec<&Op> = commits.iter().flatten().collect();
+    let mut skip = vec![false; ops.len()];
+    let mut whole: HashSet<String> = HashSet::new();
+    let mut retired: HashSet<SessionId> = HashSet::new();
+    for (i, op) in ops.iter().enumerate().rev() {
+        let sealed_name = match op {
+            Op::Append { file, segment, .. } if *segment > 0 => file
+                .rsplit_once('/')
+                .map(|(dir, _)| format!("{dir}/{}", minder_proto::timeline::sealed_name(*segment))),
+            Op::Seal { dir, first } => Some(format!("{dir}/{}", minder_proto::timeline::sealed_name(*first))),
+            _ => None,
+        };
+        skip[i] = sealed_name.is_some_and(|name| whole.contains(&name))
+            || match op {
+                Op::Append { file, .. } | Op::Replace { file, .. } | Op::Remove { file } => {
+                    whole.contains(file)
+                }
+                Op::Seal { .. } | Op::Retire { .. } => false,
+            };
+        match op {
+            Op::Replace { file, .. } | Op::Remove { file } => {
+                whole.insert(file.clone());
+            }
+            Op::Retire { session } => {
+                retired.insert(*session);
+            }
+            Op::Append { .. } | Op::Seal { .. } => {}
+        }
+    }
+    (skip, retired)
+}
+
+/// Moves a session's folder aside and says why beside it.
+pub fn quarantine(root: &Path, session: SessionId, why: &str) -> Result<(), DiskError> {
+    let dir = root.join("quarantine");
+    disk::make_dir(&dir)?;
+    let to = free_name(&dir, &session.to_string());
+    let from = root.join("sessions").join(session.to_string());
+    match std::fs::rename(&from, &to) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        Err(e) => return Err(at(&from)(e)),
+        Ok(()) => {}
+    }
+    write_why(&to, why)
+}
+
+/// Moves one file aside and says why beside it.
+pub fn quarantine_file(root: &Path, file: &Path, name: &str, why: &str) -> Result<(), DiskError> {
+    let dir = root.join("quarantine");
+    disk::make_dir(&dir)?;
+    let to = free_name(&dir, name);
+    std::fs::rename(file, &to).map_err(at(file))?;
+    write_why(&to, why)
+}
+
+fn write_why(beside: &Path, why: &str) -> Result<(), DiskError> {
+    let mut name = beside.as_os_str().to_owned();
+    name.push(".why");
+    disk::replace(Path::new(&name), format!("{why}\n").as_bytes())
+}
+
+fn free_name(dir: &Path, name: &str) -> std::path::PathBuf {
+    let mut path = dir.join(name);
+    let mut n = 1;
+    while path.exists() {
+        n += 1;
+        path = dir.join(format!("{name}.{n}"));
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        let mut todo = vec![root.to_owned()];
+        while let Some(dir) = todo.pop() {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    todo.push(path);
+                } else {
+                    let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+                    found.insert(name, std::fs::read(&path).unwrap());
+                }
+            }
+        }
+        found
+    }
+
+    fn ready(root: &Path) {
+        for dir in ["sessions", "trash", "labels"] {
+            disk::make_dir(&root.join(dir)).unwrap();
+        }
+    }
+
+    /// Turns random steps into a legal history of one store with two sessions.
+    fn history(steps: &[(u8, u8)]) -> Vec<Vec<Op>> {
+        let ids = [SessionId::from_bytes([1; 16]), SessionId::from_bytes([2; 16])];
+        let mut len = [0u64; 2];
+        let mut seq = [0u64; 2];
+        let mut segment = [1u64; 2];
+        let mut queue = [0u64; 2];
+        let mut gone = [false; 2];
+        let mut out = Vec::new();
+        for (what, which) in steps {
+            let s = (*which % 2) as usize;
+            if gone[s] {
+                continue;
+            }
+            let dir = format!("sessions/{}", ids[s]);
+            let mut ops = Vec::new();
+            match what % 6 {
+                0..=2 => {
+                    seq[s] += 1;
+                    let bytes = format!(
+                        "{{\"seq\":{},\"kind\":\"note\",\"at\":\"2026-11-30T12:00:00Z\",\"what\":\"n\",\"text\":\"{what}\"}}\n",
+                        seq[s]
+                    )
+                    .into_bytes();
+                    let (offset, n) = (len[s], bytes.len() as u64);
+                    let file = format!("{dir}/timeline.jsonl");
+                    ops.push(Op::Replace { file: format!("{dir}/session.json"), bytes: vec![*what] });
+                    ops.push(Op::Append { file, segment: segment[s], offset, bytes });
+                    len[s] += n;
+                }
+                3 => {
+                    let bytes = vec![*what; 3];
+                    ops.push(Op::Append {
+                        file: format!("{dir}/queue.jsonl"),
+                        segment: 0,
+                        offset: queue[s],
+                        bytes,
+                    });
+                    queue[s] += 3;
+                }
+                4 if len[s] > 0 => {
+                    ops.push(Op::Seal { dir: dir.clone(), first: segment[s] });
+                    ops.push(Op::Replace { file: format!("{dir}/queue.jsonl"), bytes: vec![9] });
+                    (segment[s], len[s], queue[s]) = (seq[s] + 1, 0, 1);
+                }
+                5 if *what > 200 => {
+                    ops.push(Op::Remove { file: format!("labels/{s}") });
+                    ops.push(Op::Retire { session: ids[s] });
+                    gone[s] = true;
+                }
+                _ => ops.push(Op::Replace { file: format!("labels/{s}"), bytes: vec![*what] }),
+            }
+            if !ops.is_empty() {
+                out.push(ops);
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+        /// Whatever prefix of the operations reached the files, and however often the replay was cut off and
+        /// begun again, the files end as if everything had been applied once.
+        #[test]
+        fn replaying_any_prefix_any_number_of_times_equals_applying_once(
+            steps in prop::collection::vec((any::<u8>(), any::<u8>()), 1..40),
+            applied in any::<prop::sample::Index>(),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+            torn in any::<u8>(),
+        ) {
+            let commits = history(&steps);
+            let ops: Vec<Op> = commits.iter().flatten().cloned().collect();
+            prop_assume!(!ops.is_empty());
+
+            let good = tempfile::tempdir().unwrap();
+            ready(good.path());
+            let mut files = Files::new(good.path());
+            ops.iter().for_each(|op| files.apply(op).unwrap());
+
+            let other = tempfile::tempdir().unwrap();
+            ready(other.path());
+            let mut files = Files::new(other.path());
+            let n = applied.index(ops.len() + 1);
+            ops[..n].iter().for_each(|op| files.apply(op).unwrap());
+            // The operation after the prefix may have happened in part.
+            if let Some(Op::Append { file, offset, bytes, segment }) = ops.get(n) {
+                let part = Op::Append {
+                    file: file.clone(),
+                    segment: *segment,
+                    offset: *offset,
+                    bytes: bytes[..torn as usize % bytes.len()].to_vec(),
+                };
+                files.apply(&part).unwrap();
+            }
+            // A replay that was itself cut off is a replay of a prefix.
+            for cut in cuts {
+                let mut files = Files::new(other.path());
+                let (skip, _) = superseded(&commits);
+                for (i, op) in ops.iter().enumerate().take(cut.index(ops.len() + 1)) {
+                    if !skip[i] {
+                        prop_assert_eq!(files.redo(op).unwrap(), None);
+                    }
+                }
+            }
+            for _ in 0..2 {
+                let mut files = Files::new(other.path());
+                let done = replay(other.path(), &mut files, &commits).unwrap();
+                prop_assert!(done.quarantined.is_empty(), "{:?}", done.quarantined);
+                prop_assert_eq!(tree(other.path()), tree(good.path()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_shorter_than_its_offset_is_never_padded() {
+        let dir = tempfile::tempdir().unwrap();
+        ready(dir.path());
+        let id = SessionId::random();
+        let folder = dir.path().join("sessions").join(id.to_string());
+        disk::make_dir(&folder).unwrap();
+        std::fs::write(folder.join("timeline.jsonl"), "{}\n").unwrap();
+        let commits = vec![vec![Op::Append {
+            file: format!("sessions/{id}/timeline.jsonl"),
+            segment: 1,
+            offset: 50,
+            bytes: b"{}\n".to_vec(),
+        }]];
+        let done = replay(dir.path(), &mut Files::new(dir.path()), &commits).unwrap();
+        assert_eq!(done.quarantined.len(), 1);
+        assert!(!folder.exists());
+        let aside = dir.path().join("quarantine").join(id.to_string());
+        assert_eq!(std::fs::read(aside.join("timeline.jsonl")).unwrap(), b"{}\n");
+        assert!(std::fs::read_to_string(aside.with_extension("why")).unwrap().contains("3 bytes, where 50"));
+    }
+}

@@ -1,0 +1,127 @@
+//! The store in memory: every open session's record, watchers and queue, and the indexes over them. Timelines are
+//! not kept; their ends are read at first use.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use minder_proto::id::{MessageId, Party, SessionId};
+use minder_proto::queue::Queue;
+use minder_proto::record::{SessionRecord, Watcher};
+use minder_proto::stamp::Stamp;
+use minder_proto::timeline::Tail;
+use serde_json::Value;
+
+/// One open session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// `session.json`.
+    pub record: SessionRecord,
+    /// `watchers.json`.
+    pub watchers: Vec<Watcher>,
+    /// What waits for it, and where its files end.
+    pub inbox: Inbox,
+}
+
+/// A recipient's queue, and where its timeline and ledger end.
+#[derive(Clone, Debug, Default)]
+pub struct Inbox {
+    /// What is not settled.
+    pub queue: Queue,
+    /// The timeline's end; read at first use.
+    pub(super) tail: Option<Tail>,
+    /// The ledger's length in bytes.
+    pub(super) queue_len: u64,
+}
+
+/// What an idempotency key gave.
+#[derive(Clone, Debug)]
+pub struct Remembered {
+    /// When it was used.
+    pub at: Stamp,
+    /// Checksum of the request.
+    pub sum: u32,
+    /// Its result.
+    pub result: Value,
+}
+
+/// Everything.
+#[derive(Debug, Default)]
+pub struct State {
+    pub(super) sessions: HashMap<SessionId, Arc<Session>>,
+    pub(super) operator: Arc<Inbox>,
+    pub(super) labels: HashMap<String, SessionId>,
+    pub(super) bindings: HashMap<(String, String), SessionId>,
+    pub(super) keys: HashMap<String, Remembered>,
+    pub(super) keys_len: u64,
+    pub(super) closed_len: u64,
+    pub(super) corrupt: HashMap<SessionId, String>,
+    /// Where messages of this daemon's life went, so that a receipt is found without a search.
+    pub(super) recent: HashMap<MessageId, Party>,
+}
+
+impl State {
+    /// An open session.
+    pub fn session(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id).map(Arc::as_ref)
+    }
+
+    /// All open sessions, in no order.
+    pub fn sessions(&self) -> impl Iterator<Item = &Session> + Clone {
+        self.sessions.values().map(Arc::as_ref)
+    }
+
+    /// The records of all open sessions, in no order.
+    pub fn records(&self) -> impl Iterator<Item = &SessionRecord> + Clone {
+        self.sessions.values().map(|s| &s.record)
+    }
+
+    /// A recipient's inbox.
+    pub fn inbox(&self, party: Party) -> Option<&Inbox> {
+        match party {
+            Party::Session(id) => self.session(id).map(|s| &s.inbox),
+            Party::Operator => Some(&self.operator),
+            Party::Minder => None,
+        }
+    }
+
+    /// The open session with a label.
+    pub fn by_label(&self, label: &str) -> Option<SessionId> {
+        self.labels.get(label).copied()
+    }
+
+    /// The open session that a harness's conversation is bound to.
+    pub fn by_binding(&self, harness: &str, harness_id: &str) -> Option<SessionId> {
+        self.bindings.get(&(harness.to_owned(), harness_id.to_owned())).copied()
+    }
+
+    /// What a key gave, if it was used in the last 24 hours.
+    pub fn remembered(&self, key: &str) -> Option<&Remembered> {
+        self.keys.get(key)
+    }
+
+    /// Why a session's files cannot be read, if so.
+    pub fn corrupt(&self, id: SessionId) -> Option<&str> {
+        self.corrupt.get(&id).map(String::as_str)
+    }
+
+    /// All sessions whose files cannot be read.
+    pub fn all_corrupt(&self) -> impl Iterator<Item = (&SessionId, &String)> {
+        self.corrupt.iter()
+    }
+
+    /// The recipients whose queue or recent past holds a message whose id ends so, with the message's id.
+    pub fn find_message(&self, end: &str) -> Vec<(Party, MessageId)> {
+        let mut found: Vec<(Party, MessageId)> = self
+            .sessions
+            .iter()
+            .map(|(id, s)| (Party::Session(*id), &s.inbox.queue))
+            .chain([(Party::Operator, &self.operator.queue)])
+            .flat_map(|(party, queue)| queue.iter().map(move |e| (party, e.id)))
+            .chain(self.recent.iter().map(|(id, party)| (*party, *id)))
+            .filter(|(_, id)| id.ends_with(end))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}

@@ -1,0 +1,328 @@
+//! The store against a disk, with a runtime only to await its answers.
+
+use minder_proto::event::{Author, Body, Class, Message, Transition};
+use minder_proto::id::{MessageId, Party, SessionId};
+use minder_proto::record::{Channel, ClosedLine, SessionRecord, TitleSource};
+use minder_proto::stamp::Stamp;
+use minder_proto::state::State as Declared;
+use minder_proto::{snapshot, timeline};
+
+use super::*;
+
+fn record(label: &str) -> SessionRecord {
+    SessionRecord {
+        id: SessionId::random(),
+        label: label.to_owned(),
+        label_given: true,
+        title: label.to_owned(),
+        title_from: TitleSource::Label,
+        harness: None,
+        dir: "/".to_owned(),
+        parent: None,
+        primary: false,
+        channel: Channel::Mailbox,
+        account: None,
+        created: Stamp::now(),
+        adopted: false,
+        state: Declared::Idle,
+        state_at: Stamp::now(),
+        state_by: Author::Minder,
+        turn_end: false,
+        note: None,
+        last_seq: 0,
+        bindings: Vec::new(),
+        incarnation: 0,
+        process: None,
+        turn: None,
+        unknown: serde_json::Map::new(),
+    }
+}
+
+fn message(body: &str) -> Message {
+    Message {
+        id: MessageId::now(),
+        from: Party::Operator,
+        about: None,
+        body: body.to_owned(),
+        class: Class::Now,
+        key: None,
+        reply_to: None,
+        thread: None,
+        cause: None,
+        hops: 0,
+        expires: None,
+    }
+}
+
+struct Rig {
+    dir: tempfile::TempDir,
+    runtime: tokio::runtime::Runtime,
+    store: Store,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let store = Self::open(&dir);
+        Self { dir, runtime, store }
+    }
+
+    fn open(dir: &tempfile::TempDir) -> Store {
+        let mut config = Config::default();
+        config.store.durability = Durability::None;
+        Store::open(&Home::at(dir.path()), Arc::new(config), Vec::new(), Vec::new()).unwrap().0
+    }
+
+    /// Forgets the daemon without a clean stop: the next one replays the journal.
+    fn crash(&mut self) {
+        self.store = Self::open(&self.dir);
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&mut Txn<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        self.runtime.block_on(self.store.write(run))
+    }
+
+    fn create(&self, label: &str) -> SessionId {
+        let record = record(label);
+        let id = record.id;
+        self.write(move |txn| txn.create(record)).unwrap();
+        id
+    }
+
+    fn declare(&self, id: SessionId, to: Declared) -> Result<u64, Fault> {
+        self.write(move |txn| {
+            let from = txn.session(id)?.record.state;
+            txn.edit(id, |r| r.state = to)?;
+            txn.append(
+                Party::Session(id),
+                Body::State(Transition {
+                    from,
+                    to,
+                    note: None,
+                    by: Author::Agent,
+                    cause: None,
+                    turn: None,
+                    turn_end: false,
+                    text: None,
+                    proof: None,
+                }),
+            )
+        })
+    }
+
+    fn seqs(&self, id: SessionId) -> Vec<u64> {
+        let home = Home::at(self.dir.path());
+        let dir = snapshot::timeline_dir(&home, id).unwrap();
+        timeline::last(&dir, 10_000).unwrap().iter().map(|e| e.seq).collect()
+    }
+}
+
+#[test]
+fn what_was_told_is_there_after_a_crash_and_after_a_stop() {
+    let mut rig = Rig::new();
+    let id = rig.create("api");
+    for round in 0..3 {
+        rig.declare(id, Declared::Working).unwrap();
+        rig.declare(id, Declared::Review).unwrap();
+        rig.write(move |txn| txn.post(Party::Session(id), message("hello"))).unwrap();
+        if round == 1 {
+            rig.store.stop();
+        }
+        rig.crash();
+        let waiting = rig.runtime.block_on(rig.store.read(move |s| s.session(id).unwrap().inbox.queue.len()));
+        assert_eq!(waiting.unwrap(), round + 1);
+    }
+    assert_eq!(rig.seqs(id), (1..=10).collect::<Vec<_>>());
+    let read = snapshot::record(&Home::at(rig.dir.path()), id).unwrap();
+    assert_eq!((read.state, read.label.as_str()), (Declared::Review, "api"));
+}
+
+#[test]
+fn a_refused_mutation_leaves_nothing_behind() {
+    let rig = Rig::new();
+    let id = rig.create("api");
+    let refused: Result<(), Fault> = rig.write(move |txn| {
+        txn.append(Party::Session(id), Body::Note { what: "x".into(), text: "x".into() })?;
+        txn.edit(id, |r| r.label = "other".into())?;
+        txn.post(Party::Session(id), message("hello"))?;
+        Err(Fault::new(Kind::Refused, "no"))
+    });
+    assert_eq!(refused.unwrap_err().kind, Kind::Refused);
+    rig.declare(id, Declared::Done).unwrap();
+    assert_eq!(rig.seqs(id), [1, 2]);
+    let (label, waiting) = rig
+        .runtime
+        .block_on(rig.store.read(move |s| (s.by_label("api"), s.session(id).unwrap().inbox.queue.len())))
+        .unwrap();
+    assert_eq!((label, waiting), (Some(id), 0));
+    assert_eq!(std::fs::read_to_string(Home::at(rig.dir.path()).label("api")).unwrap(), format!("{id}\n"));
+}
+
+#[test]
+fn closing_moves_the_folder_and_frees_the_label() {
+    let mut rig = Rig::new();
+    let id = rig.create("api");
+    let line = ClosedLine {
+        id,
+        label: "api".into(),
+        title: "api".into(),
+        state: Declared::Done,
+        note: Some("merged".into()),
+        by: Author::Operator,
+        at: Stamp::now(),
+    };
+    rig.write(move |txn| txn.close(line)).unwrap();
+    rig.crash();
+    let home = Home::at(rig.dir.path());
+    assert!(!home.session(id).exists() && home.trashed(id).is_dir() && !home.label("api").exists());
+    assert_eq!(snapshot::tombstone(&home, id).unwrap().note.as_deref(), Some("merged"));
+    assert_ne!(rig.create("api"), id);
+    assert_eq!(rig.declare(id, Declared::Idle).unwrap_err().kind, Kind::Gone);
+}
+
+#[test]
+fn j3_a_torn_last_line_swallows_nothing() {
+    let mut rig = Rig::new();
+    let id = rig.create("api");
+    rig.declare(id, Declared::Working).unwrap();
+    let file = Home::at(rig.dir.path()).session(id).join(timeline::ACTIVE);
+    let whole = std::fs::read(&file).unwrap();
+    let last = whole[..whole.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
+    for restart in [false, true] {
+        for cut in last..whole.len() {
+            std::fs::write(&file, &whole[..cut]).unwrap();
+            if restart {
+                rig.store.stop();
+                std::fs::write(&file, &whole[..cut]).unwrap();
+                rig.crash();
+            }
+            let to = if cut % 2 == 0 { Declared::Review } else { Declared::Idle };
+            let seq = rig.declare(id, to).unwrap();
+            let lines = timeline::last(file.parent().unwrap(), 100).unwrap();
+            let noted: Vec<_> = lines
+                .iter()
+                .filter(|e| matches!(&e.body, Body::Note { what, .. } if what == "torn"))
+                .collect();
+            assert_eq!(noted.len(), 1, "cut at {cut}: {lines:?}");
+            assert_eq!(lines.last().unwrap().seq, seq);
+            assert!(lines.windows(2).all(|w| w[0].seq < w[1].seq));
+        }
+    }
+}
+
+#[test]
+fn j4_a_folder_taken_away_is_gone_once_and_nothing_is_recreated() {
+    let rig = Rig::new();
+    let (id, other) = (rig.create("api"), rig.create("web"));
+    let home = Home::at(rig.dir.path());
+    std::fs::remove_dir_all(home.session(id)).unwrap();
+    assert_eq!(rig.declare(id, Declared::Done).unwrap_err().kind, Kind::Gone);
+    rig.declare(other, Declared::Done).unwrap();
+    assert_eq!(rig.declare(id, Declared::Done).unwrap_err().kind, Kind::Gone);
+    assert!(!home.session(id).exists() && !home.label("api").exists());
+    assert_eq!(snapshot::tombstone(&home, id).unwrap().note.as_deref(), Some("its folder is gone"));
+    rig.create("api");
+}
+
+#[test]
+fn j4_garbage_hides_nothing_else() {
+    let mut rig = Rig::new();
+    let (bad, good, watched) = (rig.create("bad"), rig.create("good"), rig.create("watched"));
+    rig.write(move |txn| txn.post(Party::Session(good), message("hello"))).unwrap();
+    rig.store.stop();
+    let home = Home::at(rig.dir.path());
+    std::fs::write(home.session(bad).join("session.json"), "{garbage").unwrap();
+    std::fs::write(home.session(watched).join("watchers.json"), "[1,2").unwrap();
+    let ledger = home.session(good).join("queue.jsonl");
+    let text = format!("garbage\n{}", std::fs::read_to_string(&ledger).unwrap());
+    std::fs::write(&ledger, text).unwrap();
+    rig.crash();
+    assert_eq!(rig.declare(bad, Declared::Done).unwrap_err().kind, Kind::InvalidState);
+    rig.declare(good, Declared::Done).unwrap();
+    rig.declare(watched, Declared::Done).unwrap();
+    let waiting = rig.runtime.block_on(rig.store.read(move |s| s.session(good).unwrap().inbox.queue.len()));
+    assert_eq!(waiting.unwrap(), 1);
+    let quarantined = std::fs::read_dir(home.quarantine()).unwrap().count();
+    assert_eq!(quarantined, 4, "two files, each with its .why");
+    rig.crash();
+    assert_eq!(std::fs::read_dir(home.quarantine()).unwrap().count(), 4, "told once");
+}
+
+#[test]
+fn a_long_timeline_is_sealed_and_read_through() {
+    let mut rig = Rig::new();
+    let id = rig.create("api");
+    let body = "x".repeat(200 * 1024);
+    for _ in 0..50 {
+        let body = body.clone();
+        rig.write(move |txn| txn.post(Party::Operator, message(&body))).unwrap();
+        let body = "y".repeat(200 * 1024);
+        rig.write(move |txn| txn.append(Party::Session(id), Body::Note { what: "n".into(), text: body }))
+            .unwrap();
+    }
+    let home = Home::at(rig.dir.path());
+    assert!(timeline::sealed(&home.session(id)).unwrap().len() >= 2);
+    assert_eq!(rig.seqs(id), (1..=51).collect::<Vec<_>>());
+    rig.crash();
+    rig.declare(id, Declared::Done).unwrap();
+    assert_eq!(rig.seqs(id), (1..=52).collect::<Vec<_>>());
+    assert_eq!(timeline::tail(&home.operator()).unwrap().seq, 50);
+}
+
+#[test]
+fn one_group_costs_one_flush() {
+    let rig = Rig::new();
+    let ids: Vec<SessionId> = (0..64).map(|n| rig.create(&format!("s{n}"))).collect();
+    let before = rig.store.counters();
+    rig.runtime.block_on(async {
+        let calls: Vec<_> = ids
+            .iter()
+            .map(|id| {
+                let id = *id;
+                let run = move |txn: &mut Txn<'_>| txn.post(Party::Session(id), message("hello"));
+                let mut call = Box::pin(rig.store.write(run));
+                // Sent at the first poll; all of them before any is awaited.
+                let waker = std::task::Waker::noop();
+                assert!(call.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_pending());
+                call
+            })
+            .collect();
+        for call in calls {
+            call.await.unwrap();
+        }
+    });
+    let after = rig.store.counters();
+    assert_eq!(after.commits - before.commits, 64);
+    let flushes = after.flushes - before.flushes;
+    assert!(flushes < 64, "64 waiting mutations took {flushes} flushes");
+}
+
+#[test]
+fn modes_are_narrow_whatever_the_umask() {
+    let rig = Rig::new();
+    rig.create("api");
+    let mut todo = vec![rig.dir.path().to_owned()];
+    while let Some(path) = todo.pop() {
+        use std::os::unix::fs::PermissionsExt;
+        let meta = std::fs::symlink_metadata(&path).unwrap();
+        assert_eq!(meta.permissions().mode() & 0o077, 0, "{}", path.display());
+        if meta.is_dir() {
+            todo.extend(std::fs::read_dir(path).unwrap().map(|e| e.unwrap().path()));
+        }
+    }
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("format"), "minder-store 2\n").unwrap();
+    let opened = Store::open(&Home::at(dir.path()), Arc::new(Config::default()), Vec::new(), Vec::new());
+    let error = opened.err().unwrap();
+    assert_eq!(error.exit(), exit::VERSION);
+    assert!(error.to_string().contains("minder-store 2"));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was written");
+}
