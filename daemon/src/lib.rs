@@ -12,4 +12,6 @@ pub mod logfile;
 pub mod readiness;
 pub mod server;
 pub mod service;
+pub mod session;
 pub mod store;
+pub mod watch;

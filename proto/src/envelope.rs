@@ -55,6 +55,10 @@ pub fn head(message: &Message, name_of: impl Fn(SessionId) -> Name) -> String {
 /// One message or notice as its receiver reads it.
 pub fn render(home: &Home, message: &Message) -> String {
     match &message.about {
+        // A dead letter says itself what it is about.
+        Some(_) if !message.body.is_empty() => {
+            format!("[minder] {}  (notice {})", message.body, message.id.short())
+        }
         Some(about) => notice(home, std::slice::from_ref(&(message.id, about.clone()))),
         None => format!("{}\n\n{}", head(message, |id| name(home, id)), message.body),
     }

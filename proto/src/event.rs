@@ -198,6 +198,13 @@ pub enum NoticeKind {
     Follower,
 }
 
+impl NoticeKind {
+    /// True if a watch sent it, so that cancelling the watch silences it.
+    pub fn is_watch(self) -> bool {
+        matches!(self, Self::State | Self::Snapshot | Self::Closed)
+    }
+}
+
 /// When a message may enter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::event::{Class, Receipt};
 use crate::id::MessageId;
-use crate::record::QueueLine;
+use crate::record::{Brief, QueueLine};
 use crate::stamp::Stamp;
 
 /// One message in a session's queue, or one that left it.
@@ -14,8 +14,8 @@ pub struct Entry {
     pub id: MessageId,
     /// Its line in the recipient's timeline.
     pub seq: u64,
-    /// When it may enter.
-    pub class: Class,
+    /// When it may enter, who sent it, and where its line stands. Unknown only in a damaged ledger.
+    pub brief: Option<Brief>,
     /// How far it got.
     pub receipt: Receipt,
     /// Why, where the receipt has a reason.
@@ -28,6 +28,13 @@ pub struct Entry {
     pub attempt: u32,
     /// The channel of the last attempt.
     pub channel: Option<String>,
+}
+
+impl Entry {
+    /// When it may enter.
+    pub fn class(&self) -> Class {
+        self.brief.as_ref().map_or_else(Class::default, |b| b.class)
+    }
 }
 
 /// What one session's queue holds. Settled messages are forgotten: the timeline keeps their receipts.
@@ -49,7 +56,7 @@ impl Queue {
         let entry = self.by_seq.entry(line.seq).or_insert_with(|| Entry {
             id: line.id,
             seq: line.seq,
-            class: line.class.unwrap_or_default(),
+            brief: line.brief.clone(),
             receipt: line.r,
             reason: None,
             since: line.at,
@@ -104,7 +111,7 @@ impl Queue {
                 reason: None,
                 attempt: 0,
                 channel: None,
-                class: Some(entry.class),
+                brief: entry.brief.clone(),
             };
             lines.push(queued.clone());
             if entry.receipt != Receipt::Queued || entry.attempt > 0 {
@@ -114,7 +121,7 @@ impl Queue {
                     reason: entry.reason.clone(),
                     attempt: entry.attempt,
                     channel: entry.channel.clone(),
-                    class: None,
+                    brief: None,
                     ..queued
                 });
             }
@@ -148,6 +155,7 @@ pub fn history(bytes: &[u8], id: MessageId) -> Vec<QueueLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::Party;
 
     fn line(id: MessageId, seq: u64, r: Receipt, attempt: u32) -> QueueLine {
         QueueLine {
@@ -158,7 +166,14 @@ mod tests {
             reason: (r == Receipt::Held).then(|| "busy".to_owned()),
             attempt,
             channel: None,
-            class: (r == Receipt::Queued && attempt == 0).then_some(Class::TurnEnd),
+            brief: (r == Receipt::Queued && attempt == 0).then_some(Brief {
+                class: Class::TurnEnd,
+                from: Party::Operator,
+                about: None,
+                segment: 1,
+                offset: 77,
+                expires: None,
+            }),
         }
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::event::{Author, Class};
-use crate::id::{MessageId, SessionId};
+use crate::id::{MessageId, Party, SessionId};
 use crate::stamp::Stamp;
 use crate::state::{State, StateSet};
 
@@ -61,6 +61,9 @@ pub struct SessionRecord {
     pub note: Option<String>,
     /// The timeline's last line as of this writing; the timeline is the truth.
     pub last_seq: u64,
+    /// The line that declared `state`; 1 is the arrival.
+    #[serde(default)]
+    pub state_seq: u64,
     /// Conversations of harnesses, oldest first.
     #[serde(default)]
     pub bindings: Vec<Binding>,
@@ -178,9 +181,18 @@ pub struct RunningTurn {
     /// True once the session declared something in it.
     #[serde(default)]
     pub declared: bool,
-    /// Tool calls with an open dialog: the tool's name, and the state to go back to.
+    /// An open dialog: the name of the tool that it is about, or `question`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<String>,
+    /// Messages that were seen in this turn: its final text answers them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageId>,
+    /// The session that the notice which started it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice_about: Option<SessionId>,
+    /// Notices and messages between this turn and a person's act.
+    #[serde(default)]
+    pub hops: u8,
 }
 
 /// What started a turn.
@@ -243,9 +255,29 @@ pub struct QueueLine {
     /// The channel that it went by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
-    /// On the `queued` line: when it may enter.
+    /// On the `queued` line: what a scheduler needs to know without the body.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<Brief>,
+}
+
+/// What the ledger's `queued` line says of a message beside its id, so that neither a scheduler nor a list has to
+/// read the timeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Brief {
+    /// When it may enter.
+    pub class: Class,
+    /// Who sent it.
+    pub from: Party,
+    /// For a watch's notice: the session it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub class: Option<Class>,
+    pub about: Option<SessionId>,
+    /// First `seq` of the timeline's segment in which its line stands.
+    pub segment: u64,
+    /// Where its line begins in that segment, in bytes.
+    pub offset: u64,
+    /// Not given after this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Stamp>,
 }
 
 /// `cursors.json`, or a follower's file.

@@ -115,6 +115,18 @@ pub fn message(dir: &Path, seq: u64) -> io::Result<Option<Message>> {
     }))
 }
 
+/// The message of a queue's entry: at the place that its ledger names, else found by its line's number.
+pub fn message_of(dir: &Path, entry: &queue::Entry) -> io::Result<Option<Message>> {
+    if let Some(brief) = &entry.brief
+        && let Some(event) = timeline::at(dir, brief.segment, brief.offset)?
+        && let Body::Message(message) = event.body
+        && message.id == entry.id
+    {
+        return Ok(Some(*message));
+    }
+    message(dir, entry.seq)
+}
+
 /// The tombstone of a closed session, newest first.
 pub fn tombstone(home: &Home, id: SessionId) -> Option<ClosedLine> {
     let text = std::fs::read(home.closed()).ok()?;

@@ -348,6 +348,27 @@ fn last_seq(mut file: &File) -> io::Result<(Option<u64>, bool)> {
     }
 }
 
+/// The line that begins at `offset` of the segment whose first `seq` is `segment`, if there is one.
+pub fn at(dir: &Path, segment: u64, offset: u64) -> io::Result<Option<Event>> {
+    let sealed = dir.join(sealed_name(segment));
+    let path = if sealed.exists() { sealed } else { dir.join(ACTIVE) };
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    BufReader::new(file).take(LINE_MAX as u64).read_until(b'\n', &mut bytes)?;
+    if bytes.pop() != Some(b'\n') {
+        return Ok(None);
+    }
+    Ok(match Line::parse(&bytes) {
+        Line::Event(event) => Some(*event),
+        _ => None,
+    })
+}
+
 /// Finds the line `seq` of the timeline in `dir`.
 pub fn find(dir: &Path, seq: u64) -> io::Result<Option<Event>> {
     let mut found = None;

@@ -75,12 +75,6 @@ pub struct Counters {
 pub trait Observer: Send {
     /// The lines of one group.
     fn committed(&self, lines: &[Appended]);
-    /// The owner's loop turned: the watchdog may be petted.
-    fn alive(&self) {}
-    /// How often `alive` must be called, if at all.
-    fn alive_every(&self) -> Option<Duration> {
-        None
-    }
 }
 
 pub(super) struct Owner {
@@ -141,7 +135,6 @@ impl Owner {
             };
             self.retry_unapplied();
             self.maybe_checkpoint();
-            self.observers.iter().for_each(|o| o.alive());
             if let Some(done) = stop {
                 self.finish();
                 let _ = done.send(());
@@ -153,11 +146,10 @@ impl Owner {
     /// The next moment at which something is to be done without a command.
     fn next_deadline(&self) -> Option<Instant> {
         let now = Instant::now();
-        let watchdog = self.observers.iter().filter_map(|o| o.alive_every()).min().map(|every| now + every);
         let retry = (!self.unapplied.is_empty()).then(|| now + RETRY);
         let idle = self.checkpoint.due && self.checkpoint.running.is_none() && self.unapplied.is_empty();
         let checkpoint = self.checkpoint.last_activity.filter(|_| idle).map(|t| t + CHECKPOINT_IDLE);
-        [watchdog, retry, checkpoint].into_iter().flatten().min()
+        [retry, checkpoint].into_iter().flatten().min()
     }
 
     /// Serves one command and those that wait behind it; gives whom to tell of the end.

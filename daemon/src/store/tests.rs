@@ -30,6 +30,7 @@ fn record(label: &str) -> SessionRecord {
         turn_end: false,
         note: None,
         last_seq: 0,
+        state_seq: 1,
         bindings: Vec::new(),
         incarnation: 0,
         process: None,

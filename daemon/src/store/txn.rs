@@ -8,7 +8,7 @@ use minder_proto::config::Config;
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::{Body, Event, Message, Receipt};
 use minder_proto::id::{MessageId, Party, SessionId};
-use minder_proto::record::{ClosedLine, KeyLine, QueueLine, SessionRecord, Watcher};
+use minder_proto::record::{Brief, ClosedLine, KeyLine, QueueLine, SessionRecord, Watcher};
 use minder_proto::stamp::Stamp;
 use minder_proto::timeline::{self, Tail};
 use serde_json::Value;
@@ -238,7 +238,16 @@ impl<'a> Txn<'a> {
         }
         let id = MessageId::now();
         message.id = id;
-        let class = message.class;
+        self.touch(to)?;
+        let tail = *self.tail_mut(to);
+        let brief = Brief {
+            class: message.class,
+            from: message.from,
+            about: message.about.as_ref().filter(|a| a.notice.is_watch()).map(|a| a.session),
+            segment: tail.segment,
+            offset: tail.len,
+            expires: message.expires,
+        };
         let seq = self.append(to, Body::Message(Box::new(message)))?;
         if self.state.recent.len() >= RECENT {
             // Forgets the older half at once; what is not settled is found in its queue anyway.
@@ -259,7 +268,7 @@ impl<'a> Txn<'a> {
                 reason: None,
                 attempt: 0,
                 channel: None,
-                class: Some(class),
+                brief: Some(brief),
             },
         )?;
         Ok((id, seq))
@@ -293,7 +302,7 @@ impl<'a> Txn<'a> {
             reason,
             attempt,
             channel: channel.map(str::to_owned),
-            class: None,
+            brief: None,
         };
         self.ledger(party, line)
     }
@@ -309,7 +318,7 @@ impl<'a> Txn<'a> {
             reason: Some(reason),
             attempt: 0,
             channel: None,
-            class: None,
+            brief: None,
         };
         self.ledger(party, line)
     }

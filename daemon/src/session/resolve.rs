@@ -1,0 +1,128 @@
+//! From what people type to sessions and messages.
+
+use minder_proto::error::{Fault, Kind};
+use minder_proto::id::{MIN_PARTIAL, MessageId, Party, SessionId};
+use minder_proto::layout::Home;
+use minder_proto::selector::{Selector, SelectorError};
+use minder_proto::snapshot;
+use minder_proto::timeline;
+
+use crate::store::State;
+
+fn fault(error: SelectorError) -> Fault {
+    let kind = match &error {
+        SelectorError::Bad { .. } => Kind::InvalidParams,
+        SelectorError::NotFound(_) => Kind::NotFound,
+        SelectorError::Ambiguous { .. } => Kind::Ambiguous,
+        SelectorError::NoCaller(_) => Kind::Refused,
+    };
+    Fault::new(kind, error.to_string())
+}
+
+/// A name that no open session has may be one that was closed, or whose files cannot be read.
+fn explain(state: &State, home: &Home, text: &str, error: SelectorError) -> Fault {
+    if let SelectorError::NotFound(name) = &error {
+        let corrupt = state.all_corrupt().find(|(id, _)| id.to_string().starts_with(name.as_str()));
+        if let Some((id, why)) = corrupt.filter(|_| name.len() >= MIN_PARTIAL) {
+            return Fault::new(Kind::InvalidState, format!("session {} cannot be read: {why}", id.short()));
+        }
+        if let Some(line) = snapshot::tombstones_named(home, name).first() {
+            let (id, at) = (line.id, line.at);
+            return Fault::new(Kind::Gone, format!("session {text:?} was closed at {at}")).about(id);
+        }
+    }
+    fault(error)
+}
+
+/// The sessions that a selector matches, oldest first where a broad part swept them in.
+pub fn selected(
+    state: &State,
+    home: &Home,
+    text: &str,
+    caller: Option<SessionId>,
+) -> Result<Vec<SessionId>, Fault> {
+    let selector = Selector::parse(text).map_err(fault)?;
+    let found = selector.resolve(state.records(), caller).map_err(|e| explain(state, home, text, e))?;
+    let mut ids: Vec<SessionId> = found.into_iter().map(|m| m.id).collect();
+    if selector.is_broad() {
+        ids.sort_by_key(|id| state.session(*id).map(|s| (s.record.created, s.record.id)));
+    }
+    Ok(ids)
+}
+
+/// Exactly one session.
+pub fn selected_one(
+    state: &State,
+    home: &Home,
+    text: &str,
+    caller: Option<SessionId>,
+) -> Result<SessionId, Fault> {
+    let selector = Selector::parse(text).map_err(fault)?;
+    selector.resolve_one(state.records(), caller).map_err(|e| explain(state, home, text, e))
+}
+
+/// Where a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    /// Its recipient.
+    pub to: Party,
+    /// The message.
+    pub id: MessageId,
+}
+
+/// The message whose id ends so: in the queues and the recent past first, else in the ledgers and timelines of
+/// `parties` (a search of files, for calls by people).
+pub fn message(state: &State, home: &Home, end: &str) -> Result<Lookup, Fault> {
+    let short = end.len() < MIN_PARTIAL || !end.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    if short {
+        return Err(Fault::new(
+            Kind::InvalidParams,
+            format!("not a message id: {end:?} (the last {MIN_PARTIAL} or more characters of one)"),
+        ));
+    }
+    let mut found: Vec<Lookup> =
+        state.find_message(end).into_iter().map(|(to, id)| Lookup { to, id }).collect();
+    if found.is_empty() {
+        let everybody = state.records().map(|r| Party::Session(r.id)).chain([Party::Operator]);
+        found = everybody.flat_map(|to| in_ledger(home, to, end)).collect();
+        found.sort_by_key(|l| (l.to, l.id));
+        found.dedup();
+    }
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(Fault::new(Kind::NotFound, format!("no message {end:?}"))),
+        many => {
+            let ids: Vec<String> = many.iter().map(|l| l.id.to_string()).collect();
+            Err(Fault::new(
+                Kind::Ambiguous,
+                format!("{end:?} fits {} messages: {}", ids.len(), ids.join(", ")),
+            ))
+        }
+    }
+}
+
+fn in_ledger(home: &Home, to: Party, end: &str) -> Vec<Lookup> {
+    let dir = snapshot::party_dir(home, to);
+    let Ok(bytes) = std::fs::read(dir.join("queue.jsonl")) else { return Vec::new() };
+    let mut found = Vec::new();
+    for line in bytes.split(|b| *b == b'\n') {
+        // A cheap look before the parse: the ledger of a busy session is long.
+        if !line.windows(end.len()).any(|w| w.eq_ignore_ascii_case(end.as_bytes())) {
+            continue;
+        }
+        if let Ok(line) = serde_json::from_slice::<minder_proto::record::QueueLine>(line)
+            && line.id.ends_with(end)
+        {
+            found.push(Lookup { to, id: line.id });
+        }
+    }
+    if found.is_empty() {
+        // A ledger that was rewritten has forgotten what is settled; the timeline has not.
+        let lines = timeline::last(&dir, 5_000).unwrap_or_default();
+        found.extend(lines.into_iter().filter_map(|e| match e.body {
+            minder_proto::event::Body::Message(m) if m.id.ends_with(end) => Some(Lookup { to, id: m.id }),
+            _ => None,
+        }));
+    }
+    found
+}
