@@ -10,7 +10,7 @@ pub fn log_panics() {
 }
 
 /// Writes one panic to the log.
-fn record(info: &PanicHookInfo<'_>) {
+pub fn record(info: &PanicHookInfo<'_>) {
     let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
     let backtrace = Backtrace::force_capture();
     tracing::error!(%place, %backtrace, "panic: {}", message(info.payload()));

@@ -1,5 +1,6 @@
 //! `minderd`: from nothing to a daemon that serves, in the order in which it happens.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
             complain(&failure)
         }
         Err(failure) => {
+            tracing::error!("{failure}");
             readiness.failed(&failure);
             complain(&failure)
         }
@@ -133,7 +135,7 @@ impl Daemon {
     }
 
     async fn serve(self, readiness: Readiness) -> std::io::Result<()> {
-        let Self { store, notifier, files, start_lock, socket, _store_lock } = self;
+        let Self { _store_lock, store, notifier, files, start_lock, socket } = self;
         let stop = CancellationToken::new();
         let served = Served {
             store,
@@ -146,41 +148,49 @@ impl Daemon {
         let mut methods = RpcModule::new(process);
         daemon::register(&mut methods);
 
-        // Signals.
-        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        // Signals, before anybody can be told that there is somebody to signal.
+        let asked = until_asked(&notifier, stop.clone())?;
 
-        // Ready: said to whoever started us, once the next instruction would accept.
+        // Ready: whoever connected meanwhile is answered from here on.
         let place = socket.place();
-        tracing::info!(socket = %place, files = files.found(), "minderd {} serves {}", served.version, served.store.display());
-        notifier.ready(&format!("serving {place}"));
-        readiness.ready();
+        let name = served.store.display().to_string();
+        tracing::info!(socket = %place, files = files.found(), "minderd {} serves {name}", served.version);
         drop(start_lock);
+        notifier.ready(&format!("serving {name} on {place}"));
+        readiness.ready();
 
-        let serving = server::serve(socket, methods, Limits::default(), served, stop.clone());
-        let watch = async {
-            tokio::select! {
-                _ = term.recv() => tracing::info!("SIGTERM"),
-                _ = int.recv() => tracing::info!("SIGINT"),
-                () = stop.cancelled() => {}
-            }
-            notifier.stopping();
-            stop.cancel();
-            std::future::pending::<()>().await;
-        };
-        // The store's task is asked here whether it is alive.
-        let beat = service::heartbeat(&notifier, || async {});
-        let beat = async {
-            beat.await;
-            std::future::pending::<()>().await;
-        };
+        // Here the task that owns the store is to be asked whether it is alive.
+        let beat = service::heartbeat(&notifier, || std::future::ready(()));
         let ended = tokio::select! {
-            ended = serving => ended,
-            () = watch => unreachable!("it waits for the server to end"),
-            () = beat => unreachable!("it waits for the server to end"),
+            ended = server::serve(socket, methods, Limits::default(), served, stop) => ended,
+            never = asked => match never {},
+            never = beat => match never {},
         };
         tracing::info!("minderd ends");
         ended
     }
+}
+
+/// Waits for a signal or a call that ends the daemon, and passes it on. The server then ends by itself.
+fn until_asked(
+    notifier: &Notifier,
+    stop: CancellationToken,
+) -> std::io::Result<impl Future<Output = Infallible>> {
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    // A terminal that goes away is no reason to go: taken, and nothing done.
+    let hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = term.recv() => tracing::info!("SIGTERM"),
+            _ = int.recv() => tracing::info!("SIGINT"),
+            () = stop.cancelled() => {}
+        }
+        notifier.stopping();
+        stop.cancel();
+        let never = std::future::pending().await;
+        drop(hangup);
+        never
+    })
 }
 
 /// A folder that minder chose is corrected where it is too wide; one that the user chose is theirs.

@@ -4,6 +4,7 @@
 //! start, and removed: a harness must neither speak to our manager nor take our socket for its own. Without a manager
 //! everything here does nothing.
 
+use std::convert::Infallible;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
@@ -172,13 +173,13 @@ fn address(place: &OsStr) -> io::Result<SocketAddr> {
 }
 
 /// Pets the watchdog as long as `alive` answers. `alive` asks the task that owns the state, so that a loop that hangs
-/// is what the manager notices, not a timer that goes on beside it. Returns at once where there is no watchdog.
-pub async fn heartbeat<A, F>(notifier: &Notifier, mut alive: A)
+/// is what the manager notices, not a timer that goes on beside it. Never returns; sleeps for ever without a watchdog.
+pub async fn heartbeat<A, F>(notifier: &Notifier, mut alive: A) -> Infallible
 where
     A: FnMut() -> F,
     F: Future<Output = ()>,
 {
-    let Some(interval) = notifier.watchdog_interval() else { return };
+    let Some(interval) = notifier.watchdog_interval() else { return std::future::pending().await };
     let mut beat = tokio::time::interval(interval);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -220,6 +221,35 @@ mod tests {
             notifier.status("well");
             assert_eq!(hear(&hidden), "STATUS=well\n");
         }
+    }
+
+    /// Run in a process of its own by the test below.
+    #[test]
+    #[ignore = "the process that variables_are_for_this_process_alone starts"]
+    fn reads_and_removes() {
+        let inherited = Inherited::read();
+        assert!(inherited.managed() && inherited.journal());
+        let (listener, notifier) = inherited.take().unwrap();
+        assert!(listener.is_none(), "it was passed to another process");
+        assert_eq!(notifier.watchdog_interval(), Some(Duration::from_secs(3)));
+        let left: Vec<_> =
+            env::vars_os().map(|(name, _)| name).filter(|n| OURS_ALONE.iter().any(|o| n == o)).collect();
+        assert_eq!(left, Vec::<OsString>::new());
+        assert_eq!(env::var("MINDER_HOME").as_deref(), Ok("/kept"));
+    }
+
+    #[test]
+    fn variables_are_for_this_process_alone() {
+        let output = std::process::Command::new(env::current_exe().unwrap())
+            .args(["--exact", "service::tests::reads_and_removes", "--ignored", "--test-threads=1"])
+            .env_clear()
+            .envs(OURS_ALONE.iter().map(|name| (name, "1")))
+            .envs([("NOTIFY_SOCKET", "/nobody"), ("WATCHDOG_USEC", "6000000"), ("MINDER_HOME", "/kept")])
+            .env_remove("WATCHDOG_PID")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
     }
 
     #[test]

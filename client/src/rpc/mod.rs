@@ -125,6 +125,11 @@ impl Client {
         self.connected(deadline).map(drop)
     }
 
+    /// Ends the connection, if there is one; the next call makes a new one.
+    pub fn disconnect(&mut self) {
+        self.wire = None;
+    }
+
     /// Sends one request and returns the body of its answer.
     fn exchange(&mut self, body: &[u8], patience: Option<Duration>) -> Result<Vec<u8>, CallError> {
         let mut attempt = 0;

@@ -15,6 +15,9 @@ use super::connection::Shared;
 use super::peer::Door;
 use super::{Limits, Methods, Served, Socket};
 
+/// Why waiting for a slot cannot fail.
+const NEVER_CLOSED: &str = "the slots are never closed";
+
 /// Serves `methods` on the socket until `stop`: then accepts no more, answers what runs for at most the grace, and
 /// aborts the rest. Returns when the last connection is gone.
 pub async fn serve(
@@ -70,7 +73,7 @@ impl Server {
             match accepted {
                 Ok((stream, slot)) => {
                     exhausted = false;
-                    self.take(stream, slot);
+                    self.take(stream, Some(slot));
                 }
                 Err(error) if is_exhaustion(&error) => {
                     if !exhausted {
@@ -87,7 +90,7 @@ impl Server {
 
     /// A place first, then a connection: what has no place waits in the kernel, unread.
     async fn accept(&self, listener: &UnixListener) -> io::Result<(UnixStream, OwnedSemaphorePermit)> {
-        let slot = Arc::clone(&self.slots).acquire_owned().await.expect("the slots are never closed");
+        let slot = Arc::clone(&self.slots).acquire_owned().await.expect(NEVER_CLOSED);
         let (stream, _) = listener.accept().await?;
         Ok((stream, slot))
     }
@@ -99,7 +102,8 @@ impl Server {
         }
     }
 
-    fn take(&mut self, stream: UnixStream, slot: OwnedSemaphorePermit) {
+    /// Serves a connection in a task of its own, once it has a place.
+    fn take(&mut self, stream: UnixStream, slot: Option<OwnedSemaphorePermit>) {
         self.accepted += 1;
         let peer = match self.door.check(&stream, self.accepted) {
             Ok(Some(peer)) => peer,
@@ -107,12 +111,19 @@ impl Server {
             Err(error) => return tracing::debug!("no credentials: {error}"),
         };
         let (shared, stop, abort) = (self.shared.clone(), self.stop.clone(), self.abort.clone());
+        let slots = Arc::clone(&self.slots);
         self.connections.spawn(async move {
+            let serve = async {
+                let _slot = match slot {
+                    Some(slot) => slot,
+                    None => slots.acquire_owned().await.expect(NEVER_CLOSED),
+                };
+                shared.run(stream, peer, stop).await;
+            };
             tokio::select! {
                 () = abort.cancelled() => tracing::warn!(pid = peer.pid, "a call was cut off by the stop"),
-                () = shared.run(stream, peer, stop) => {}
+                () = serve => {}
             }
-            drop(slot);
         });
     }
 
@@ -125,9 +136,8 @@ impl Server {
         socket.remove();
         let listener = listener.into_std()?;
         while let Ok((stream, _)) = listener.accept() {
-            let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else { break };
             stream.set_nonblocking(true)?;
-            self.take(UnixStream::from_std(stream)?, slot);
+            self.take(UnixStream::from_std(stream)?, None);
         }
         Ok(())
     }

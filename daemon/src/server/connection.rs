@@ -4,7 +4,10 @@
 //! is served so that a later upgrade to WebSocket is possible; today jsonrpsee refuses one (`http_only`).
 
 use std::convert::Infallible;
+use std::os::fd::{AsRawFd, RawFd};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
@@ -17,7 +20,9 @@ use jsonrpsee::core::middleware::RpcServiceBuilder;
 use jsonrpsee::server::{
     BatchRequestConfig, HttpBody, Methods, ServerConfig, ServerHandle, StopHandle, http, stop_channel,
 };
+use nix::sys::socket::{MsgFlags, recv};
 use tokio::net::UnixStream;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
@@ -63,25 +68,42 @@ impl Shared {
             .to_service_builder()
             .build(self.methods.clone(), self.stop.clone());
 
+        let activity = Activity::default();
         let serve = service_fn(|request| {
-            let (shared, mut rpc) = (self.clone(), rpc.clone());
+            let (shared, mut rpc, busy) = (self.clone(), rpc.clone(), activity.begin());
+            let stopping = stopping.clone();
             async move {
-                Ok::<_, Infallible>(match shared.read(request, peer).await {
+                let answer = match shared.read(request, peer).await {
                     Ok(request) => {
                         rpc.call(request).await.unwrap_or_else(|_| http::response::internal_error())
                     }
                     Err(refused) => *refused,
-                })
+                };
+                drop(busy);
+                Ok::<_, Infallible>(if stopping.is_cancelled() { last(answer) } else { answer })
             }
         });
+        let socket = stream.as_raw_fd();
         let stream = TokioIo::new(Guarded::new(stream, limits.stall));
         let mut protocol = http1::Builder::new();
         protocol.timer(TokioTimer::new()).header_read_timeout(limits.head).half_close(false);
-        let mut connection = std::pin::pin!(protocol.serve_connection(stream, serve).with_upgrades());
+        let mut connection = pin!(protocol.serve_connection(stream, serve).with_upgrades());
 
         let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = stopping.cancelled() => {
+            ended = connection.as_mut() => Some(ended),
+            () = stopping.cancelled() => None,
+        };
+        let ended = match ended {
+            Some(ended) => ended,
+            // What was said before the stop is answered, also where it has not been read yet.
+            None if !activity.is_busy() && has_unread(socket) => tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = activity.begun() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            },
+            None => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
@@ -126,6 +148,43 @@ impl Shared {
         }
         Ok(Request::from_parts(head, Full::new(body)))
     }
+}
+
+/// Whether a connection has a request at work.
+#[derive(Clone, Debug, Default)]
+struct Activity(Arc<(AtomicUsize, Notify)>);
+
+impl Activity {
+    /// A request begins; it ends when this is dropped.
+    fn begin(&self) -> Busy {
+        self.0.0.fetch_add(1, Ordering::Relaxed);
+        self.0.1.notify_waiters();
+        Busy(self.clone())
+    }
+
+    fn is_busy(&self) -> bool {
+        self.0.0.load(Ordering::Relaxed) > 0
+    }
+
+    /// Waits for the next request to begin.
+    async fn begun(&self) {
+        self.0.1.notified().await;
+    }
+}
+
+/// A request at work.
+struct Busy(Activity);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether the peer has written something that was not read yet.
+fn has_unread(socket: RawFd) -> bool {
+    let peek = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+    recv(socket, &mut [0; 1], peek) == Ok(1)
 }
 
 /// An answer after which the connection ends: the rest of its request would be taken for another one.

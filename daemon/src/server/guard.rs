@@ -173,3 +173,73 @@ async fn caught<F: Future>(make: impl FnOnce() -> F) -> Result<F::Output, Box<dy
     })
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Waker};
+
+    use jsonrpsee::types::Id;
+    use tower::Layer;
+
+    use super::*;
+
+    /// Answers when it is let go.
+    #[derive(Clone)]
+    struct Slow(Arc<Semaphore>);
+
+    impl RpcServiceT for Slow {
+        type MethodResponse = MethodResponse;
+        type NotificationResponse = MethodResponse;
+        type BatchResponse = MethodResponse;
+
+        fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+            let gate = Arc::clone(&self.0);
+            async move {
+                gate.acquire().await.expect("the gate is open or shut, never gone").forget();
+                MethodResponse::error(
+                    request.id().into_owned(),
+                    method::error(&Fault::new(Kind::Gone, "let go")),
+                )
+            }
+        }
+
+        fn batch<'a>(&self, _: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+            std::future::pending()
+        }
+
+        fn notification<'a>(&self, _: Notification<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+            std::future::ready(MethodResponse::notification())
+        }
+    }
+
+    fn request(id: u64) -> Request<'static> {
+        Request::owned("m".to_owned(), None, Id::Number(id))
+    }
+
+    /// The code of a call's answer, if it is answered by now.
+    fn code(call: &mut Pin<Box<impl Future<Output = MethodResponse>>>) -> Option<i32> {
+        match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => answer.as_error_code(),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn p2_requests_in_flight_are_bounded_for_each_connection() {
+        let gate = Arc::new(Semaphore::new(0));
+        let connection = || GuardLayer::new(&Limits::default()).layer(Slow(Arc::clone(&gate)));
+        let (guard, other) = (connection(), connection());
+        let mut running: Vec<_> = (0..64).map(|id| Box::pin(guard.call(request(id)))).collect();
+        assert!(running.iter_mut().all(|call| code(call).is_none()));
+        assert_eq!(code(&mut Box::pin(guard.call(request(64)))), Some(Kind::Busy.code()));
+        assert_eq!(code(&mut Box::pin(other.call(request(65)))), None, "another connection is not concerned");
+        // One ends and one is dropped with its caller: two places.
+        gate.add_permits(1);
+        assert_eq!(code(&mut running[0]), Some(Kind::Gone.code()));
+        drop(running.split_off(63));
+        let mut more: Vec<_> = (66..69).map(|id| Box::pin(guard.call(request(id)))).collect();
+        let codes: Vec<_> = more.iter_mut().map(code).collect();
+        assert_eq!(codes, [None, None, Some(Kind::Busy.code())]);
+    }
+}

@@ -1,0 +1,16 @@
+//! The daemon's integration tests: its server in this process, and the real program in private surroundings.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod activation;
+mod client;
+mod host;
+mod limits;
+mod peers;
+mod prototype;
+mod raw;
+mod rules;
+mod socket;
+mod start;
+mod surroundings;
+mod units;
