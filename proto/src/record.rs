@@ -165,6 +165,13 @@ pub struct Process {
     pub ended: Option<Stamp>,
 }
 
+impl Process {
+    /// True if both are one process; what else is noted of it does not matter.
+    pub fn is(&self, other: &Self) -> bool {
+        (self.pid, self.start) == (other.pid, other.start) && self.boot == other.boot
+    }
+}
+
 /// A turn that hooks reported and that is not over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunningTurn {

@@ -54,6 +54,9 @@ fn index(state: &mut State, id: SessionId, session: Session, notes: &mut Vec<Str
     for binding in record.bindings.iter().filter(|b| b.until.is_none()) {
         state.bindings.insert((binding.harness.clone(), binding.id.clone()), id);
     }
+    if let Some(process) = &record.process {
+        state.processes.entry((process.pid, process.start)).or_default().push(id);
+    }
     state.sessions.insert(id, Arc::new(session));
 }
 

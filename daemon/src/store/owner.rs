@@ -10,6 +10,7 @@ use minder_proto::config::Config;
 use minder_proto::error::{Fault, Kind};
 use minder_proto::id::SessionId;
 use minder_proto::layout::Home;
+use minder_proto::record::Process;
 use minder_proto::stamp::Stamp;
 
 use super::disk::DiskError;
@@ -75,6 +76,9 @@ pub struct Counters {
 pub trait Observer: Send {
     /// The lines of one group.
     fn committed(&self, lines: &[Appended]);
+    /// The process of a session as it is noted from now on: another one, the same one with its end, or none (the
+    /// session was closed). Told before the group's lines.
+    fn bound(&self, _session: SessionId, _process: Option<&Process>) {}
 }
 
 pub(super) struct Owner {
@@ -255,6 +259,9 @@ impl Owner {
         self.checkpoint.due = true;
         self.checkpoint.last_activity = Some(Instant::now());
         self.publish(accepted.len() as u64);
+        for (session, process) in accepted.iter().flat_map(|a| &a.done.bound) {
+            self.observers.iter().for_each(|o| o.bound(*session, process.as_ref()));
+        }
         self.observers.iter().for_each(|o| o.committed(&lines));
         reach("answer.before");
         for a in accepted {
@@ -331,6 +338,16 @@ impl Owner {
                     let name = minder_proto::layout::file_name;
                     files.push(format!("bindings/{}/{}", name(&b.harness), name(&b.id)));
                 }
+            }
+            if let Some(process) = &session.record.process {
+                let key = (process.pid, process.start);
+                if let Some(ids) = self.state.processes.get_mut(&key) {
+                    ids.retain(|other| *other != id);
+                    if ids.is_empty() {
+                        self.state.processes.remove(&key);
+                    }
+                }
+                self.observers.iter().for_each(|o| o.bound(id, None));
             }
             let line = minder_proto::record::ClosedLine {
                 id,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::queue::Queue;
-use minder_proto::record::{SessionRecord, Watcher};
+use minder_proto::record::{Process, SessionRecord, Watcher};
 use minder_proto::stamp::Stamp;
 use minder_proto::timeline::Tail;
 use serde_json::Value;
@@ -51,6 +51,8 @@ pub struct State {
     pub(super) operator: Arc<Inbox>,
     pub(super) labels: HashMap<String, SessionId>,
     pub(super) bindings: HashMap<(String, String), SessionId>,
+    /// Sessions by pid and start time of their process, in the order in which they were bound to it.
+    pub(super) processes: HashMap<(i32, u64), Vec<SessionId>>,
     pub(super) keys: HashMap<String, Remembered>,
     pub(super) keys_len: u64,
     pub(super) closed_len: u64,
@@ -92,6 +94,13 @@ impl State {
     /// The open session that a harness's conversation is bound to.
     pub fn by_binding(&self, harness: &str, harness_id: &str) -> Option<SessionId> {
         self.bindings.get(&(harness.to_owned(), harness_id.to_owned())).copied()
+    }
+
+    /// The open sessions that are bound to exactly this process. A harness may hold several conversations.
+    pub fn by_process(&self, process: &Process) -> impl Iterator<Item = &Session> {
+        let ids = self.processes.get(&(process.pid, process.start)).map_or(&[][..], Vec::as_slice);
+        let bound = ids.iter().filter_map(|id| self.session(*id));
+        bound.filter(|s| s.record.process.as_ref().is_some_and(|p| p.is(process)))
     }
 
     /// What a key gave, if it was used in the last 24 hours.

@@ -2,7 +2,7 @@
 
 use minder_proto::event::{Author, Body, Class, Message, Transition};
 use minder_proto::id::{MessageId, Party, SessionId};
-use minder_proto::record::{Channel, ClosedLine, SessionRecord, TitleSource};
+use minder_proto::record::{Channel, ClosedLine, Process, SessionRecord, TitleSource};
 use minder_proto::stamp::Stamp;
 use minder_proto::state::State as Declared;
 use minder_proto::{snapshot, timeline};
@@ -183,6 +183,59 @@ fn closing_moves_the_folder_and_frees_the_label() {
     assert_eq!(snapshot::tombstone(&home, id).unwrap().note.as_deref(), Some("merged"));
     assert_ne!(rig.create("api"), id);
     assert_eq!(rig.declare(id, Declared::Idle).unwrap_err().kind, Kind::Gone);
+}
+
+#[test]
+fn sessions_are_found_by_their_process() {
+    let mut rig = Rig::new();
+    let process = |pid, boot: &str| Process { pid, start: 7, boot: boot.into(), tty: None, ended: None };
+    let at = |rig: &Rig, pid, boot: &str| {
+        let wanted = process(pid, boot);
+        let look = move |s: &State| s.by_process(&wanted).map(|s| s.record.label.clone()).collect::<Vec<_>>();
+        rig.runtime.block_on(rig.store.read(look)).unwrap().join(" ")
+    };
+    let mut born = record("a");
+    born.process = Some(process(1, "x"));
+    let a = born.id;
+    rig.write(move |txn| txn.create(born)).unwrap();
+    let b = rig.create("b");
+    let bind = move |rig: &Rig, id, pid| {
+        rig.write(move |txn| txn.edit(id, |r| r.process = Some(process(pid, "x")))).unwrap();
+    };
+    bind(&rig, b, 1);
+    assert_eq!((at(&rig, 1, "x").as_str(), at(&rig, 1, "another boot").as_str()), ("a b", ""));
+
+    // What is refused has moved nothing.
+    let refused = rig.write(move |txn| {
+        txn.edit(a, |r| r.process = Some(process(2, "x")))?;
+        txn.edit(b, |r| r.process = None)?;
+        assert_eq!(txn.state().by_process(&process(2, "x")).count(), 1);
+        Err::<(), _>(Fault::new(Kind::Refused, "no"))
+    });
+    assert!(refused.is_err());
+    assert_eq!((at(&rig, 1, "x").as_str(), at(&rig, 2, "x").as_str()), ("a b", ""));
+
+    bind(&rig, a, 2);
+    rig.write(move |txn| txn.edit(b, |r| r.process.as_mut().unwrap().ended = Some(Stamp::now()))).unwrap();
+    for _ in 0..2 {
+        assert_eq!((at(&rig, 1, "x").as_str(), at(&rig, 2, "x").as_str()), ("b", "a"));
+        rig.crash();
+    }
+    let line = ClosedLine {
+        id: a,
+        label: "a".into(),
+        title: "a".into(),
+        state: Declared::Idle,
+        note: None,
+        by: Author::Operator,
+        at: Stamp::now(),
+    };
+    rig.write(move |txn| txn.close(line)).unwrap();
+    std::fs::remove_dir_all(Home::at(rig.dir.path()).session(b)).unwrap();
+    rig.declare(b, Declared::Done).unwrap_err();
+    assert_eq!((at(&rig, 1, "x").as_str(), at(&rig, 2, "x").as_str()), ("", ""));
+    let left = rig.runtime.block_on(rig.store.read(|s| s.processes.len())).unwrap();
+    assert_eq!(left, 0, "nothing is kept of sessions that are gone");
 }
 
 #[test]

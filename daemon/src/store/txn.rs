@@ -8,7 +8,7 @@ use minder_proto::config::Config;
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::{Body, Event, Message, Receipt};
 use minder_proto::id::{MessageId, Party, SessionId};
-use minder_proto::record::{Brief, ClosedLine, KeyLine, QueueLine, SessionRecord, Watcher};
+use minder_proto::record::{Brief, ClosedLine, KeyLine, Process, QueueLine, SessionRecord, Watcher};
 use minder_proto::stamp::Stamp;
 use minder_proto::timeline::{self, Tail};
 use serde_json::Value;
@@ -43,6 +43,7 @@ pub(super) enum Undo {
     Operator(Arc<Inbox>),
     Label(String, Option<SessionId>),
     Binding((String, String), Option<SessionId>),
+    Process((i32, u64), Vec<SessionId>),
     Key(String, Option<Remembered>),
     Recent(MessageId),
     Lengths { keys: u64, closed: u64 },
@@ -73,6 +74,7 @@ pub struct Txn<'a> {
     closed: Vec<u8>,
     retired: Vec<SessionId>,
     appended: Vec<Appended>,
+    bound: Vec<(SessionId, Option<Process>)>,
     lost: Vec<SessionId>,
 }
 
@@ -80,6 +82,7 @@ pub(super) struct Done {
     pub ops: Vec<Op>,
     pub undo: Vec<Undo>,
     pub appended: Vec<Appended>,
+    pub bound: Vec<(SessionId, Option<Process>)>,
     pub lost: Vec<SessionId>,
 }
 
@@ -99,6 +102,7 @@ impl<'a> Txn<'a> {
             closed: Vec::new(),
             retired: Vec::new(),
             appended: Vec::new(),
+            bound: Vec::new(),
             lost: Vec::new(),
         }
     }
@@ -150,6 +154,9 @@ impl<'a> Txn<'a> {
         for binding in record.bindings.iter().filter(|b| b.until.is_none()) {
             self.set_binding((binding.harness.clone(), binding.id.clone()), Some(id));
         }
+        if record.process.is_some() {
+            self.bind_process(id, None, record.process.as_ref());
+        }
         let bindings = record.bindings.clone();
         self.undo.push(Undo::Session(id, None));
         self.state.sessions.insert(id, Arc::new(Session { record, watchers: Vec::new(), inbox }));
@@ -194,6 +201,9 @@ impl<'a> Txn<'a> {
         }
         for key in new.difference(&old) {
             self.set_binding(key.clone(), Some(id));
+        }
+        if after.process != before.process {
+            self.bind_process(id, before.process.as_ref(), after.process.as_ref());
         }
         Ok(result)
     }
@@ -339,10 +349,14 @@ impl<'a> Txn<'a> {
         let id = line.id;
         let session = self.session(id)?;
         let (label, bindings) = (session.record.label.clone(), session.record.bindings.clone());
+        let process = session.record.process.clone();
         let seq = self.append(Party::Session(id), Body::Closed { note: line.note.clone(), by: line.by })?;
         self.set_label(label, None);
         for b in bindings.into_iter().filter(|b| b.until.is_none()) {
             self.unbind((b.harness, b.id), id);
+        }
+        if process.is_some() {
+            self.bind_process(id, process.as_ref(), None);
         }
         let mut bytes = serde_json::to_vec(&line).expect("a tombstone is plain data");
         bytes.push(b'\n');
@@ -413,6 +427,29 @@ impl<'a> Txn<'a> {
         let file = |t| minder_proto::layout::file_name(t);
         self.pointers.insert(format!("bindings/{}/{}", file(harness), file(id)), to);
         self.undo.push(Undo::Binding(key, old));
+    }
+
+    /// Moves a session in the index of processes, and notes it for the observers.
+    fn bind_process(&mut self, id: SessionId, old: Option<&Process>, new: Option<&Process>) {
+        let key = |p: &Process| (p.pid, p.start);
+        if old.map(key) != new.map(key) {
+            if let Some(key) = old.map(key) {
+                self.index_process(key, |ids| ids.retain(|other| *other != id));
+            }
+            if let Some(key) = new.map(key) {
+                self.index_process(key, |ids| ids.push(id));
+            }
+        }
+        self.bound.push((id, new.cloned()));
+    }
+
+    fn index_process(&mut self, key: (i32, u64), change: impl FnOnce(&mut Vec<SessionId>)) {
+        let ids = self.state.processes.entry(key).or_default();
+        self.undo.push(Undo::Process(key, ids.clone()));
+        change(ids);
+        if ids.is_empty() {
+            self.state.processes.remove(&key);
+        }
     }
 
     /// Makes sure, once a mutation, that a recipient's files are what the store thinks they are. A foreign hand
@@ -553,6 +590,7 @@ impl<'a> Txn<'a> {
             closed,
             retired,
             appended,
+            bound,
             lost,
             ..
         } = self;
@@ -619,7 +657,7 @@ impl<'a> Txn<'a> {
                 undo.push(Undo::Session(id, Some(session)));
             }
         }
-        Done { ops, undo, appended, lost }
+        Done { ops, undo, appended, bound, lost }
     }
 }
 
@@ -645,6 +683,12 @@ pub(super) fn roll_back(state: &mut State, undo: Vec<Undo>) {
             }
             Undo::Binding(key, Some(id)) => {
                 state.bindings.insert(key, id);
+            }
+            Undo::Process(key, ids) if ids.is_empty() => {
+                state.processes.remove(&key);
+            }
+            Undo::Process(key, ids) => {
+                state.processes.insert(key, ids);
             }
             Undo::Key(key, None) => {
                 state.keys.remove(&key);
