@@ -1,4 +1,5 @@
 //! The client as a library, so that tests can drive its parts.
 
 pub mod autostart;
+pub mod hooks;
 pub mod rpc;
