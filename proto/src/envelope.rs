@@ -64,6 +64,15 @@ pub fn render(home: &Home, message: &Message) -> String {
     }
 }
 
+/// What a message says in a list, where its id stands beside it: the text of a notice, or the body.
+pub fn summary(home: &Home, message: &Message) -> String {
+    match &message.about {
+        Some(_) if !message.body.is_empty() => format!("[minder] {}", message.body),
+        Some(about) => notice_text(home, std::iter::once(about)),
+        None => message.body.clone(),
+    }
+}
+
 /// The notices about one target, oldest first, as one text: the path, the newest note and answer, the ids.
 pub fn notice(home: &Home, notices: &[(MessageId, About)]) -> String {
     let ids: Vec<String> = notices.iter().map(|(id, _)| id.short()).collect();

@@ -107,6 +107,30 @@ impl Kind {
         Self::Internal,
     ];
 
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::Gone => "gone",
+            Self::Ambiguous => "ambiguous",
+            Self::Conflict => "conflict",
+            Self::Refused => "refused",
+            Self::Busy => "busy",
+            Self::TooLarge => "too_large",
+            Self::Full => "full",
+            Self::StaleFence => "stale_fence",
+            Self::NotOwner => "not_owner",
+            Self::Version => "version",
+            Self::ReadOnly => "read_only",
+            Self::Unavailable => "unavailable",
+            Self::Cancelled => "cancelled",
+            Self::Deadline => "deadline",
+            Self::InvalidState => "invalid_state",
+            Self::InvalidParams => "invalid_params",
+            Self::Internal => "internal",
+        }
+    }
+
     /// The JSON-RPC error code.
     pub fn code(self) -> i32 {
         match self {
@@ -238,6 +262,7 @@ mod tests {
             let ours = (-32099..=-32050).contains(&kind.code());
             assert!(ours || matches!(kind, Kind::InvalidParams | Kind::Internal), "{kind:?}");
             assert!(kind.exit() != 0);
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
     }
 }

@@ -45,6 +45,12 @@ impl Stamp {
         zoned.strftime(if millis { "%H:%M:%S%.3f" } else { "%H:%M:%S" }).to_string()
     }
 
+    /// Day in the local zone, `2026-11-30`.
+    pub fn day(self) -> String {
+        let zoned = self.timestamp().to_zoned_datetime(jiff::tz::TimeZone::system());
+        zoned.strftime("%Y-%m-%d").to_string()
+    }
+
     fn timestamp(self) -> Timestamp {
         Timestamp::from_millisecond(self.0).unwrap_or(Timestamp::UNIX_EPOCH)
     }
