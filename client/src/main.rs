@@ -1,1 +1,5 @@
-fn main() {}
+//! `minder`: the client.
+
+fn main() -> std::process::ExitCode {
+    minder_client::run()
+}

@@ -1,4 +1,20 @@
-//! The commands, a file for each: options in, lines and an exit code out.
+//! One file per command: its options, its help, what it does and how it shows it. A command returns its exit
+//! code; nothing is on standard output where it fails.
 
-pub mod hooks;
-pub mod setup;
+pub mod close;
+pub mod daemon;
+pub mod drop;
+pub mod help;
+pub mod home;
+pub mod hook;
+pub mod inbox;
+pub mod ls;
+pub mod new;
+pub mod queue;
+pub mod retry;
+pub mod send;
+pub mod set;
+pub mod show;
+pub mod state;
+pub mod store;
+pub mod watch;

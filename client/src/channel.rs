@@ -1,0 +1,64 @@
+//! The options that say how messages get into a session.
+
+use clap::{Args, ValueEnum};
+use minder_proto::record::Channel;
+
+use crate::fault::CommandError;
+
+/// `--channel C`, and the program of `exec` after `--`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ChannelOptions {
+    /// How messages get in; exec runs the program after -- for each
+    #[arg(long, value_name = "C")]
+    channel: Option<Kind>,
+    /// With --channel exec: the program and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    program: Vec<String>,
+}
+
+/// The word of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// The session asks: minder inbox take.
+    Mailbox,
+    /// The harness asks at its own boundaries.
+    Hook,
+    /// A program of yours is run, with the message on its standard input.
+    Exec,
+}
+
+impl ChannelOptions {
+    /// The channel, if one was given.
+    pub fn read(self) -> Result<Option<Channel>, CommandError> {
+        match (self.channel, self.program.is_empty()) {
+            (Some(Kind::Exec), true) => {
+                Err(CommandError::usage("--channel exec needs the program: --channel exec -- CMD ARG"))
+            }
+            (Some(Kind::Exec), false) => Ok(Some(Channel::Exec { argv: self.program })),
+            (_, false) => Err(CommandError::usage("a program after -- is for --channel exec")),
+            (Some(Kind::Mailbox), true) => Ok(Some(Channel::Mailbox)),
+            (Some(Kind::Hook), true) => Ok(Some(Channel::Hook)),
+            (None, true) => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_belongs_to_exec_and_exec_to_a_program() {
+        let read = |channel, program: &[&str]| {
+            let program = program.iter().map(|s| (*s).to_owned()).collect();
+            ChannelOptions { channel, program }.read()
+        };
+        assert_eq!(read(None, &[]), Ok(None));
+        assert_eq!(read(Some(Kind::Hook), &[]), Ok(Some(Channel::Hook)));
+        let exec = Channel::Exec { argv: vec!["mail".into(), "-s".into()] };
+        assert_eq!(read(Some(Kind::Exec), &["mail", "-s"]), Ok(Some(exec)));
+        assert_eq!(read(Some(Kind::Exec), &[]).unwrap_err().exit, 64);
+        assert_eq!(read(None, &["mail"]).unwrap_err().exit, 64);
+        assert_eq!(read(Some(Kind::Mailbox), &["mail"]).unwrap_err().exit, 64);
+    }
+}

@@ -1,0 +1,75 @@
+//! `help agent`: what an agent needs to know, as text for its instructions; and the help of a command by its
+//! name.
+
+use clap::{Args, CommandFactory};
+use minder_proto::error::exit;
+use serde::Serialize;
+
+use crate::cli::{Cli, Outcome};
+use crate::context::Context;
+use crate::fault::CommandError;
+
+/// Options of `help`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  minder help agent >> AGENTS.md\n  minder help send")]
+pub struct HelpArgs {
+    /// agent, or a command [default: all commands]
+    #[arg(value_name = "TOPIC")]
+    words: Vec<String>,
+}
+
+/// The text for agents.
+pub const AGENT: &str = include_str!("agent.md");
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    text: &'a str,
+}
+
+/// Prints.
+pub fn run(args: &HelpArgs, context: &mut Context) -> Outcome {
+    let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
+    let text = if words == ["agent"] { AGENT.to_owned() } else { of_command(&words)? };
+    if context.printer.is_json() {
+        context.printer.object(&Shown { text: &text })?;
+    } else {
+        context.printer.line(text)?;
+    }
+    Ok(exit::OK)
+}
+
+fn of_command(words: &[&str]) -> Result<String, CommandError> {
+    let mut command = Cli::command();
+    command.build();
+    let mut found = &mut command;
+    for word in words {
+        found = found
+            .find_subcommand_mut(word)
+            .ok_or_else(|| CommandError::usage(format!("no such command: {word:?}")).hint("minder --help"))?;
+    }
+    Ok(found.render_long_help().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_for_agents_names_only_commands_that_there_are() {
+        let mut named = 0;
+        for line in AGENT.lines() {
+            for (at, _) in line.match_indices("minder ") {
+                let rest = &line[at + "minder ".len()..];
+                let word: String = rest.chars().take_while(char::is_ascii_lowercase).collect();
+                // `run minder to see who you are`, and the heading.
+                if word.is_empty() || word == "to" {
+                    continue;
+                }
+                named += 1;
+                of_command(&[&word]).unwrap_or_else(|e| panic!("{line}: {e}"));
+            }
+        }
+        assert!(named >= 9, "{named}");
+        assert_eq!(of_command(&["frobnicate"]).unwrap_err().exit, 64);
+    }
+}

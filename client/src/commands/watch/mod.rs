@@ -1,0 +1,127 @@
+//! `session watch`: the durable relation between a session that is told and one that it is told of.
+
+mod cancel;
+mod list;
+
+use clap::{Args, Subcommand};
+use minder_proto::caller::Identity;
+use minder_proto::error::exit;
+use minder_proto::rpc::{Status, WatchAdd, Watched};
+use minder_proto::state::StateSet;
+use minder_proto::text::one_line;
+
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::fault::CommandError;
+use crate::link::as_caller;
+
+/// Options of `watch`.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+The calling session gets every state that SEL declares as a message, whether it is
+busy, idle or away, beginning with the one that stands. In a person's shell, on a
+terminal, this shows every event as it happens. A shell that is neither has no
+address: it is told which minder wait to run instead (exit 3).
+
+Examples:
+  minder watch api
+  minder watch 'api-*' --states asking,review,error
+  minder watch cancel api"
+)]
+pub struct WatchArgs {
+    #[command(subcommand)]
+    command: Option<WatchCommand>,
+    /// Which sessions
+    #[arg(value_name = "SEL")]
+    sessions: Vec<String>,
+    /// Which states are sent: a comma list, or all [default: all but working]
+    #[arg(long, value_name = "STATES")]
+    states: Option<StateSet>,
+}
+
+#[derive(Subcommand, Debug)]
+enum WatchCommand {
+    /// List what the caller watches, or who watches a session
+    List(list::ListArgs),
+    /// Stop watching
+    Cancel(cancel::CancelArgs),
+}
+
+/// Watches, lists or cancels.
+pub fn run(args: WatchArgs, context: &mut Context) -> Outcome {
+    match args.command {
+        Some(WatchCommand::List(args)) => list::run(&args, context),
+        Some(WatchCommand::Cancel(args)) => cancel::run(&args, context),
+        None => watch(&args.sessions, args.states, context),
+    }
+}
+
+fn watch(sessions: &[String], states: Option<StateSet>, context: &mut Context) -> Outcome {
+    if sessions.is_empty() {
+        return Err(CommandError::usage("which session?").hint("minder watch SEL"));
+    }
+    if !is_session(context)? {
+        return Err(no_address(sessions, states));
+    }
+    let add = WatchAdd { caller: as_caller(&context.caller), sessions: sessions.join(","), states };
+    let answer = context.daemon()?.call(&add)?;
+    if context.printer.is_json() {
+        context.printer.object(&answer)?;
+    } else {
+        for watched in &answer.watched {
+            context.printer.line(line(watched))?;
+        }
+    }
+    Ok(exit::OK)
+}
+
+/// Whether the caller is a session. Where the files do not say so, the daemon may know it by its ancestry.
+fn is_session(context: &Context) -> Result<bool, CommandError> {
+    let fleet = context.fleet()?;
+    if let Identity::Session { .. } = context.identity(&fleet)? {
+        return Ok(true);
+    }
+    let answer = context.daemon()?.call_or_absent(&Status { caller: as_caller(&context.caller) })?;
+    Ok(answer.is_ok_and(|status| status.you.session().is_some()))
+}
+
+/// Nothing is written for a caller that no message could reach; it is told what does the same for it.
+fn no_address(sessions: &[String], states: Option<StateSet>) -> CommandError {
+    let mut wait =
+        format!("minder session wait {}", sessions.iter().map(|s| quoted(s)).collect::<Vec<_>>().join(" "));
+    if let Some(states) = states {
+        wait.push_str(&format!(" --states {states}"));
+    }
+    CommandError::refused("this shell has no address that a message could reach; run this in the background")
+        .hint(wait)
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "@._-:/,+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+fn line(watched: &Watched) -> String {
+    let how = if watched.already { "already watching" } else { "watching" };
+    format!("{how} {} ({}): {}", one_line(&watched.title), watched.session.short(), watched.state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_without_an_address_is_told_the_exact_command() {
+        let words = ["api-*".to_owned(), "web".to_owned()];
+        let error = no_address(&words, Some("done".parse().unwrap()));
+        assert_eq!(error.exit, 3);
+        assert_eq!(error.hint.unwrap(), "minder session wait 'api-*' web --states done");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

@@ -1,0 +1,89 @@
+//! What every command stands in: the store's place, who calls, the printer, and the way to the daemon.
+
+use std::cell::OnceCell;
+
+use minder_proto::caller::{self, Caller, Identity};
+use minder_proto::id::{Party, SessionId};
+use minder_proto::layout::Home;
+
+use crate::fault::CommandError;
+use crate::fleet::Fleet;
+use crate::link::Link;
+use crate::printer::Printer;
+
+/// The surroundings of one command.
+#[derive(Debug)]
+pub struct Context {
+    /// Writes the output.
+    pub printer: Printer,
+    /// What is said of the caller, in every call.
+    pub caller: Caller,
+    home: OnceCell<Home>,
+}
+
+impl Context {
+    /// The surroundings of this process. Reads no file.
+    pub fn new(json: bool, acting_as: Option<String>) -> Self {
+        let caller = Caller { acting_as, ..Caller::from_env() };
+        Self { printer: Printer::new(json), caller, home: OnceCell::new() }
+    }
+
+    /// The store.
+    pub fn home(&self) -> Result<&Home, CommandError> {
+        if let Some(home) = self.home.get() {
+            return Ok(home);
+        }
+        let home = Home::from_env()?;
+        Ok(self.home.get_or_init(|| home))
+    }
+
+    /// Every open session, as the files show it.
+    pub fn fleet(&self) -> Result<Fleet, CommandError> {
+        Fleet::read(self.home()?)
+    }
+
+    /// The daemon; it is started at the first call if none runs.
+    pub fn daemon(&self) -> Result<Link, CommandError> {
+        Ok(Link::starting(self.home()?))
+    }
+
+    /// Who calls, as the files alone tell it. `--as` is for a person's shell only.
+    pub fn identity(&self, fleet: &Fleet) -> Result<Identity, CommandError> {
+        let home = self.home()?;
+        let found = caller::from_files(home, &self.caller);
+        match (&self.caller.acting_as, found) {
+            (None, found) => Ok(found),
+            (Some(selector), Identity::Operator) => {
+                Ok(Identity::Session { id: fleet.one(home, selector, None)?.id })
+            }
+            (Some(_), _) => {
+                Err(CommandError::refused("--as is for a person's shell, and this is an agent's"))
+            }
+        }
+    }
+
+    /// The session that calls; an error for everybody else.
+    pub fn session(&self, fleet: &Fleet) -> Result<SessionId, CommandError> {
+        match self.identity(fleet)? {
+            Identity::Session { id } => Ok(id),
+            Identity::Unregistered { .. } => Err(unregistered()),
+            Identity::Operator => {
+                Err(CommandError::usage("which session? a person's shell is none").hint("minder ls"))
+            }
+        }
+    }
+
+    /// The caller as somebody who has messages: a session, or the person.
+    pub fn party(&self, fleet: &Fleet) -> Result<Party, CommandError> {
+        match self.identity(fleet)? {
+            Identity::Session { id } => Ok(Party::Session(id)),
+            Identity::Operator => Ok(Party::Operator),
+            Identity::Unregistered { .. } => Err(unregistered()),
+        }
+    }
+}
+
+/// An agent whose conversation is bound to nothing has no messages and cannot speak.
+pub fn unregistered() -> CommandError {
+    CommandError::refused("this conversation is not registered").hint("minder new")
+}

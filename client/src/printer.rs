@@ -1,0 +1,103 @@
+//! The one place that writes to standard output and standard error.
+//!
+//! Standard output holds what was asked for and nothing else: lines, or with `--json` one object (or one a line
+//! for what goes on). Standard error holds what is told beside it and the one line of a failure. Text of others
+//! passes `minder_proto::text` before it comes here.
+
+use std::io::{self, Write};
+
+use minder_proto::text;
+use serde::Serialize;
+
+use crate::fault::CommandError;
+use crate::look::Look;
+use crate::output::Output;
+
+/// Writes for one command.
+#[derive(Debug)]
+pub struct Printer {
+    json: bool,
+    look: Look,
+    out: Output<io::Stdout>,
+}
+
+impl Printer {
+    /// A printer to this process's own streams.
+    pub fn new(json: bool) -> Self {
+        Self { json, look: Look::of_stdout(), out: Output::new(io::stdout()) }
+    }
+
+    /// True if objects are asked for instead of lines.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// What standard output can show.
+    pub fn look(&self) -> Look {
+        self.look
+    }
+
+    /// A line (or several, for a text that has them) on standard output.
+    pub fn line(&mut self, line: impl AsRef<str>) -> Result<(), CommandError> {
+        let line = line.as_ref();
+        self.push(line.as_bytes())?;
+        if line.ends_with('\n') { Ok(()) } else { self.push(b"\n") }
+    }
+
+    /// A text that somebody wrote, byte by byte where a program reads it; on a terminal with everything that
+    /// acts on one shown as an escape.
+    pub fn body(&mut self, body: &str) -> Result<(), CommandError> {
+        if self.look.terminal { self.line(text::block(body)) } else { self.line(body) }
+    }
+
+    /// One object on a line of its own.
+    pub fn object(&mut self, object: &impl Serialize) -> Result<(), CommandError> {
+        let mut bytes = serde_json::to_vec(object)
+            .map_err(|e| CommandError::software(format!("an answer cannot be shown as JSON: {e}")))?;
+        bytes.push(b'\n');
+        self.push(&bytes)
+    }
+
+    /// Writes what is held back. A command that promises something after its output calls it before.
+    pub fn flush(&mut self) -> Result<(), CommandError> {
+        self.out.flush().map_err(|e| written(&e))
+    }
+
+    /// A line beside the output, on standard error.
+    pub fn tell(&self, line: impl AsRef<str>) {
+        let line = line.as_ref();
+        if self.json {
+            #[derive(Serialize)]
+            struct Note<'a> {
+                note: &'a str,
+            }
+            let note = serde_json::to_string(&Note { note: line }).expect("a string is always JSON");
+            say(&note);
+        } else {
+            say(line);
+        }
+    }
+
+    /// The one line of a failure.
+    pub fn fail(&self, error: &CommandError) {
+        if !error.silent {
+            say(&if self.json { error.to_json() } else { error.to_line() });
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
+        self.out.push(bytes).map_err(|e| written(&e))
+    }
+}
+
+fn written(error: &io::Error) -> CommandError {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => CommandError::nobody_reads(),
+        _ => CommandError::io("standard output", error),
+    }
+}
+
+/// One line on standard error. Where that is closed nobody is left to be told.
+pub fn say(line: &str) {
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+}
