@@ -14,6 +14,7 @@ pub mod fault;
 pub mod fleet;
 pub mod folder_watch;
 pub mod holds;
+pub mod hooks;
 pub mod input;
 pub mod link;
 pub mod look;

@@ -1,6 +1,5 @@
-//! Who is let in: this user alone, before a byte is read (E6). The kernel keeps user ids for each thread on Linux only.
+//! Who is let in: this user alone, before a byte is read (E6).
 
-#![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
 use std::os::unix::fs::PermissionsExt;

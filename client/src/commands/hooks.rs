@@ -1,0 +1,244 @@
+//! `minder hooks install|uninstall|status|diff HARNESS`: the parts of `setup`, for scripts.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use minder_proto::error::exit;
+use minder_proto::text;
+use serde::Serialize;
+
+use crate::hooks::ours::Standing;
+use crate::hooks::{Change, HooksError, Scope, Settings, Surroundings, claude};
+
+/// Harnesses that minder will know and whose hooks this build cannot put in.
+pub const NOT_BUILT: &[&str] = &["codex", "opencode", "cursor", "pi", "gemini", "grok"];
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Put the hooks in, or bring them up to date.
+    Install,
+    /// Take them out.
+    Uninstall,
+    /// Say how it stands; exit 0 if they are in and nothing keeps them from running, else 1.
+    Status,
+    /// Show what `install` would change; exit 0 if nothing, else 1.
+    Diff,
+}
+
+/// The command line of `hooks`.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What.
+    pub action: Action,
+    /// For which harness.
+    pub harness: String,
+    /// Where; default: the user's settings, and for `status` those of the project too.
+    pub scope: Option<Scope>,
+    /// Show, and write nothing.
+    pub dry_run: bool,
+    /// One JSON object instead of lines.
+    pub json: bool,
+    /// The output is a terminal: nothing of the file's text may act on it.
+    pub terminal: bool,
+}
+
+/// Where the command's lines go.
+pub struct Output<'a> {
+    /// What was asked for.
+    pub out: &'a mut dyn Write,
+    /// What is to be known besides.
+    pub err: &'a mut dyn Write,
+}
+
+/// What became of one settings file.
+#[derive(Debug, Serialize)]
+struct Done<'a> {
+    harness: &'static str,
+    scope: Scope,
+    path: &'a Path,
+    result: &'static str,
+    dry_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+}
+
+/// Runs the command for a minder at `program`.
+pub fn run(
+    options: &Options,
+    surroundings: &Surroundings,
+    program: &str,
+    output: &mut Output<'_>,
+) -> Result<u8, HooksError> {
+    known(&options.harness)?;
+    if options.action == Action::Status {
+        return status(options, surroundings, program, output);
+    }
+    let scope = options.scope.unwrap_or(Scope::User);
+    let settings = Settings::read(surroundings, scope)?;
+    warn(&settings, output.err)?;
+    let path = settings.path().to_owned();
+    let dry_run = options.dry_run || options.action == Action::Diff;
+    let (change, would, is, unchanged) = if options.action == Action::Uninstall {
+        (settings.uninstall()?, "would be taken out", "taken out", "nothing of minder's in it")
+    } else {
+        for line in settings.standing(program)?.hindrances() {
+            writeln!(output.err, "minder: {}: {line}", show(&path))?;
+        }
+        (settings.install(program)?, "would be installed", "installed", "already installed")
+    };
+    let diff = change.as_ref().filter(|_| dry_run).map(Change::diff);
+    let result = match change {
+        None => unchanged,
+        Some(_) if dry_run => would,
+        Some(change) => {
+            change.make()?;
+            is
+        }
+    };
+    let code = if options.action == Action::Diff && diff.is_some() { exit::NO } else { exit::OK };
+    if options.json {
+        print_json(
+            output.out,
+            &Done { harness: claude::HARNESS, scope, path: &path, result, dry_run, diff },
+        )?;
+    } else if let Some(diff) = diff {
+        print_diff(output.out, &diff, options.terminal)?;
+    } else if options.action != Action::Diff {
+        writeln!(output.out, "{} {}  {}: {result}", claude::HARNESS, scope.word(), show(&path))?;
+    }
+    Ok(code)
+}
+
+/// Whether there is a pack for a harness; if not, why.
+pub fn known(harness: &str) -> Result<(), HooksError> {
+    if harness == claude::HARNESS {
+        Ok(())
+    } else if NOT_BUILT.contains(&harness) {
+        Err(HooksError::Usage(format!("hooks for {harness} are not built yet; there are those for claude")))
+    } else {
+        Err(HooksError::Usage(format!("no harness is called {}; there is claude", text::one_line(harness))))
+    }
+}
+
+/// How one settings file stands.
+#[derive(Debug, Serialize)]
+struct Seen {
+    scope: Scope,
+    path: PathBuf,
+    state: &'static str,
+    /// Programs that our commands run and that are not there.
+    missing_programs: Vec<String>,
+    standing: Standing,
+}
+
+impl Seen {
+    fn is_well(&self) -> bool {
+        let standing = &self.standing;
+        standing.is_current() && standing.hindrances().is_empty() && self.missing_programs.is_empty()
+    }
+}
+
+fn status(
+    options: &Options,
+    surroundings: &Surroundings,
+    program: &str,
+    output: &mut Output<'_>,
+) -> Result<u8, HooksError> {
+    let mut seen = Vec::new();
+    let scopes = options.scope.map_or_else(|| vec![Scope::User, Scope::Project], |scope| vec![scope]);
+    for scope in scopes {
+        let settings = Settings::read(surroundings, scope)?;
+        // Nobody asked about the project's, and in the home folder it is the same file.
+        let same = surroundings.claude_settings(Scope::User) == settings.path();
+        if options.scope.is_none() && scope == Scope::Project && (same || !settings.exists()) {
+            continue;
+        }
+        warn(&settings, output.err)?;
+        let standing = settings.standing(program)?;
+        let missing_programs =
+            standing.programs.iter().filter(|file| !Path::new(file).exists()).cloned().collect();
+        let state = state(&standing);
+        seen.push(Seen { scope, path: settings.path().to_owned(), state, missing_programs, standing });
+    }
+    // In one place is enough, and what is in a second place must be well too.
+    let installed: Vec<_> = seen.iter().filter(|one| !one.standing.is_absent()).collect();
+    let well = !installed.is_empty() && installed.iter().all(|one| one.is_well());
+    if options.json {
+        print_json(
+            output.out,
+            &serde_json::json!({ "harness": claude::HARNESS, "well": well, "scopes": seen }),
+        )?;
+    } else {
+        for one in &seen {
+            print_seen(output.out, one)?;
+        }
+    }
+    Ok(if well { exit::OK } else { exit::NO })
+}
+
+fn state(standing: &Standing) -> &'static str {
+    if standing.is_absent() {
+        "absent"
+    } else if standing.is_current() {
+        "installed"
+    } else {
+        "outdated"
+    }
+}
+
+fn print_seen(out: &mut dyn Write, seen: &Seen) -> io::Result<()> {
+    let Seen { scope, path, state, missing_programs, standing } = seen;
+    writeln!(out, "{} {}  {}: {state}", claude::HARNESS, scope.word(), show(path))?;
+    if *state == "absent" {
+        return Ok(());
+    }
+    let events = |what: &str, names: &[String]| match names {
+        [] => String::new(),
+        names => format!("    {what}: {}\n", text::one_line(&names.join(", "))),
+    };
+    let program = format!("    runs: {}\n", text::one_line(&standing.programs.join(", ")));
+    let lines = [
+        program,
+        events("missing", &standing.missing),
+        events("of another version or path", &standing.outdated),
+        events("one too many", &standing.surplus),
+        events("not there (the hooks do nothing)", missing_programs),
+    ];
+    out.write_all(lines.concat().as_bytes())?;
+    for line in standing.hindrances() {
+        writeln!(out, "    {line}")?;
+    }
+    if *state == "outdated" {
+        writeln!(
+            out,
+            "    minder hooks install {} --scope {} brings it up to date",
+            claude::HARNESS,
+            scope.word()
+        )?;
+    }
+    Ok(())
+}
+
+/// Says what was wrong with a receipt.
+pub(super) fn warn(settings: &Settings, err: &mut dyn Write) -> io::Result<()> {
+    match &settings.warning {
+        Some(line) => writeln!(err, "minder: {}", text::one_line(line)),
+        None => Ok(()),
+    }
+}
+
+/// A diff as it is, for `patch`; on a terminal with what could act on it escaped.
+pub(super) fn print_diff(out: &mut dyn Write, diff: &str, terminal: bool) -> io::Result<()> {
+    if terminal { out.write_all(text::block(diff).as_bytes()) } else { out.write_all(diff.as_bytes()) }
+}
+
+pub(super) fn print_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    let line = serde_json::to_string(value).map_err(io::Error::other)?;
+    writeln!(out, "{line}")
+}
+
+/// A path on one line.
+pub(super) fn show(path: &Path) -> String {
+    text::one_line(&path.display().to_string())
+}

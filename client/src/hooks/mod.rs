@@ -1,0 +1,26 @@
+//! Hooks of harnesses: the commands that a harness runs at its events, put into its settings and taken out
+//! again without a trace.
+//!
+//! `claude` is the pack as data, `command` its command texts. `plan` says what a settings text becomes
+//! (`ours` finds what is there, `json_text` changes it byte by byte, `memory` is what has to be kept to take
+//! it back). `place` says which file it is; only `replace` and `receipt` write. `change` puts it together: a
+//! change that is shown first and then made. `probe` and `service` look at the machine for `setup`.
+
+pub mod change;
+pub mod claude;
+pub mod command;
+mod diff;
+mod error;
+pub mod json_text;
+pub mod memory;
+pub mod ours;
+pub mod place;
+pub mod plan;
+pub mod probe;
+pub mod receipt;
+mod replace;
+pub mod service;
+
+pub use change::{Change, Settings};
+pub use error::HooksError;
+pub use place::{Scope, Surroundings};

@@ -1,0 +1,282 @@
+//! `setup` from end to end with a stand-in for the harness.
+
+use std::io;
+use std::path::PathBuf;
+
+use minder_client::commands::setup::{Adopted, Options, Steps, run};
+use minder_client::hooks::probe::RunningAgent;
+use minder_client::hooks::service::Service;
+
+use crate::place::{PROGRAM, Place, Ran, ran, script};
+
+/// Steps that note what they were asked.
+#[derive(Default)]
+struct Noted {
+    answer: Option<bool>,
+    fail: bool,
+    log: Vec<String>,
+}
+
+impl Steps for Noted {
+    fn ask(&mut self, question: &str) -> io::Result<Option<bool>> {
+        self.log.push(format!("ask {question}"));
+        Ok(self.answer)
+    }
+
+    fn adopt(&mut self, agent: &RunningAgent) -> Result<Adopted, String> {
+        self.log.push(format!("adopt {} {}", agent.pid, agent.session_id));
+        match agent.kind.as_deref() {
+            _ if self.fail => Err("no daemon".to_owned()),
+            Some("print") => Ok(Adopted::Left("unattended".to_owned())),
+            _ if agent.name.is_some() => Ok(Adopted::Known("api".to_owned())),
+            _ => Ok(Adopted::Taken("web".to_owned())),
+        }
+    }
+
+    fn service(&mut self, service: &Service) -> Result<String, String> {
+        self.log.push("service".to_owned());
+        Ok(service.line().to_owned())
+    }
+
+    fn undo_service(&mut self, _: &Service) -> Result<Option<String>, String> {
+        self.log.push("undo service".to_owned());
+        Ok(None)
+    }
+
+    fn test_notice(&mut self) -> Result<String, String> {
+        self.log.push("notice".to_owned());
+        if self.fail { Err("no daemon".to_owned()) } else { Ok("sent: tmux".to_owned()) }
+    }
+}
+
+const AGENTS: &str = r#"[{"pid":7,"cwd":"/src/web","kind":"interactive","sessionId":"s1","status":"idle"},
+{"pid":8,"cwd":"/src/api","kind":"interactive","sessionId":"s2","status":"busy","name":"api"},
+{"pid":9,"cwd":"/src","kind":"print","sessionId":"s3","status":"busy"}]"#;
+
+/// A place with a harness that answers as the real one does, and notes its calls.
+fn place(agents: &str) -> Place {
+    let place = Place::new();
+    let folder = bin(&place);
+    let body = format!(
+        "echo \"$*\" >>'{0}/calls'\ncase $1 in --version) echo '2.1.332 (Claude Code)';; agents) {agents};; esac",
+        folder.display()
+    );
+    script(&folder.join("claude"), &body);
+    place
+}
+
+fn bin(place: &Place) -> PathBuf {
+    place.home().parent().unwrap().join("bin")
+}
+
+fn listing() -> Place {
+    place(&format!("echo '{}'", AGENTS.replace('\n', " ")))
+}
+
+fn setup(place: &Place, options: &Options, steps: &mut Noted) -> Ran {
+    ran(|output| run(options, &place.surroundings, PROGRAM, &Service::NoSystemd, steps, output))
+}
+
+fn yes() -> Options {
+    Options { yes: true, ..Options::default() }
+}
+
+#[test]
+fn everything_is_shown_asked_once_and_done() {
+    let place = listing();
+    let mut steps = Noted { answer: Some(true), ..Noted::default() };
+    let ran = setup(&place, &Options::default(), &mut steps);
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    let settings = place.settings().display().to_string();
+    let claude = bin(&place).join("claude").display().to_string();
+    let expected_end = format!(
+        "hooks     {settings}: installed
+sessions  web taken in (pid 7 in /src/web)
+sessions  api is known (pid 8 in /src/api)
+sessions  left alone: unattended (pid 9 in /src)
+service   no systemd here; none needed: the first command or hook starts the daemon
+notice    sent: tmux
+for you   start `claude` in any terminal; sessions that run speak from their next prompt
+undo      minder setup --undo
+"
+    );
+    assert!(
+        ran.out.starts_with(&format!("claude    2.1.332  {claude}\n--- /dev/null\n+++ {settings}\n")),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.ends_with(&expected_end), "{}", ran.out);
+    assert_eq!(ran.err, "");
+    let log =
+        ["ask Change this file as shown?", "adopt 7 s1", "adopt 8 s2", "adopt 9 s3", "service", "notice"];
+    assert_eq!(steps.log, log);
+
+    // Again: nothing to change, so nothing to ask.
+    let mut steps = Noted::default();
+    let ran = setup(&place, &Options::default(), &mut steps);
+    assert_eq!(ran.code(), 0);
+    assert!(ran.out.contains("already installed"));
+    assert_eq!(steps.log, log[1..]);
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_asks_the_harness_for_its_version_only() {
+    let place = listing();
+    fs_err::write(bin(&place).join("calls"), "").unwrap();
+    let before: Vec<_> = place.tree().into_keys().collect();
+    let mut steps = Noted::default();
+    let ran = setup(&place, &Options { dry_run: true, ..Options::default() }, &mut steps);
+    assert_eq!(ran.code(), 0);
+    assert!(ran.out.contains("+  \"hooks\": {\n"));
+    assert_eq!(place.tree().into_keys().collect::<Vec<_>>(), before);
+    assert_eq!(fs_err::read_to_string(bin(&place).join("calls")).unwrap(), "--version\n");
+    assert_eq!(steps.log, Vec::<String>::new());
+}
+
+#[test]
+fn no_is_no_and_nobody_to_ask_is_a_usage_error() {
+    let place = listing();
+    let mut steps = Noted { answer: Some(false), ..Noted::default() };
+    let ran = setup(&place, &Options::default(), &mut steps);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.out.ends_with("setup     nothing changed\n"));
+
+    let mut nobody = Noted::default();
+    let ran = setup(&place, &Options::default(), &mut nobody);
+    assert_eq!(ran.code(), 64);
+    assert!(ran.code.unwrap_err().to_string().contains("--yes"));
+    assert!(!place.settings().exists());
+    assert_eq!(steps.log.len() + nobody.log.len(), 2, "nothing but the two questions");
+}
+
+#[test]
+fn undo_takes_all_back_to_the_byte_and_keeps_the_store() {
+    let place = listing();
+    fs_err::create_dir(place.home().join(".claude")).unwrap();
+    fs_err::write(place.settings(), "{\n\t\"hooks\": { }, \"a\": 1\n}").unwrap();
+    fs_err::create_dir(&place.surroundings.minder_home).unwrap();
+    fs_err::write(place.surroundings.minder_home.join("format"), "minder-store 1").unwrap();
+    assert_eq!(setup(&place, &yes(), &mut Noted::default()).code(), 0);
+    // Also where the harness is gone meanwhile.
+    fs_err::remove_file(bin(&place).join("claude")).unwrap();
+    let mut steps = Noted::default();
+    let ran = setup(&place, &Options { undo: true, ..yes() }, &mut steps);
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    assert_eq!(place.bytes(), b"{\n\t\"hooks\": { }, \"a\": 1\n}");
+    assert!(place.surroundings.minder_home.join("format").exists());
+    assert!(ran.out.contains("as it was before") && ran.out.contains("store: kept"), "{}", ran.out);
+    assert_eq!(steps.log, ["undo service"]);
+
+    let ran = setup(&place, &Options { undo: true, ..Options::default() }, &mut Noted::default());
+    assert_eq!(ran.code(), 0);
+    assert!(ran.out.contains("nothing of minder's in it"));
+}
+
+#[test]
+fn undo_asks_too_and_its_dry_run_only_shows() {
+    let place = listing();
+    setup(&place, &yes(), &mut Noted::default());
+    let installed = place.bytes();
+    let mut steps = Noted { answer: Some(false), ..Noted::default() };
+    assert_eq!(setup(&place, &Options { undo: true, ..Options::default() }, &mut steps).code(), 1);
+    let ran = setup(&place, &Options { undo: true, dry_run: true, ..Options::default() }, &mut steps);
+    assert!(ran.out.contains("+++ /dev/null\n"));
+    assert_eq!(place.bytes(), installed);
+    assert_eq!(steps.log, ["ask Change this file as shown?"]);
+}
+
+#[test]
+fn without_a_harness_it_says_so() {
+    let place = Place::new();
+    let ran = setup(&place, &yes(), &mut Noted::default());
+    assert_eq!(
+        (ran.code(), ran.out.as_str()),
+        (1, "setup     no harness found (claude is not on PATH); nothing changed\n")
+    );
+    let named = Options { harnesses: vec!["claude".to_owned()], ..yes() };
+    assert_eq!(setup(&place, &named, &mut Noted::default()).code(), 2);
+    assert!(!place.settings().exists());
+
+    script(&bin(&place).join("codex"), "exit 9");
+    let ran = setup(&place, &yes(), &mut Noted::default());
+    assert!(ran.out.starts_with("codex     found; minder has no hooks for it yet\n"), "{}", ran.out);
+    for name in ["codex", "vim"] {
+        let named = Options { harnesses: vec!["claude".to_owned(), name.to_owned()], ..yes() };
+        assert_eq!(setup(&place, &named, &mut Noted::default()).code(), 64, "{name}");
+    }
+}
+
+#[test]
+fn a_harness_that_cannot_list_its_sessions_costs_a_line() {
+    for agents in ["exit 1", "echo nonsense"] {
+        let place = place(agents);
+        let mut steps = Noted::default();
+        let ran = setup(&place, &yes(), &mut steps);
+        assert_eq!(ran.code(), 0);
+        assert!(
+            ran.out.contains("sessions  what runs comes in with its next prompt (claude "),
+            "{}",
+            ran.out
+        );
+        assert_eq!(steps.log, ["service", "notice"]);
+    }
+    let place = place("echo '[]'");
+    assert!(setup(&place, &yes(), &mut Noted::default()).out.contains("sessions  none runs now\n"));
+}
+
+#[test]
+fn a_step_that_failed_is_told_and_is_no_success() {
+    let place = listing();
+    let mut steps = Noted { fail: true, ..Noted::default() };
+    let ran = setup(&place, &yes(), &mut steps);
+    assert_eq!(ran.code(), 1);
+    assert!(
+        ran.err.contains("minder: sessions: not taken in: no daemon (pid 7 in /src/web)\n"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("minder: notice: no daemon\n"));
+    assert!(ran.out.ends_with("undo      minder setup --undo\n"));
+}
+
+#[test]
+fn a_harness_older_than_any_that_was_tried_is_not_touched() {
+    let place = Place::new();
+    script(&bin(&place).join("claude"), "echo '2.1.99 (Claude Code)'");
+    let ran = setup(&place, &yes(), &mut Noted::default());
+    assert_eq!(ran.code(), 3, "{ran:?}");
+    assert!(!place.settings().exists());
+}
+
+#[test]
+fn settings_that_are_broken_or_switched_off_are_said() {
+    let place = listing();
+    fs_err::create_dir(place.home().join(".claude")).unwrap();
+    fs_err::write(place.settings(), "{").unwrap();
+    let mut steps = Noted::default();
+    assert_eq!(setup(&place, &yes(), &mut steps).code(), 65);
+    assert_eq!(steps.log, Vec::<String>::new());
+    fs_err::write(place.settings(), "{\"disableAllHooks\": true,}").unwrap();
+    let ran = setup(&place, &yes(), &mut steps);
+    assert_eq!(ran.code(), 1);
+    let path = place.settings().display().to_string();
+    assert!(ran.err.contains(&format!("minder: for you: {path}: `disableAllHooks` is true")), "{}", ran.err);
+    assert!(ran.err.contains("Claude Code loads nothing of it\n"), "{}", ran.err);
+}
+
+#[test]
+fn json_is_one_object() {
+    let place = listing();
+    let options = Options { json: true, ..yes() };
+    let json = setup(&place, &options, &mut Noted::default()).json();
+    assert_eq!(json["harness"]["version"], "2.1.332");
+    assert_eq!((&json["changes"][0]["made"], &json["problems"]), (&true.into(), &serde_json::json!([])));
+    assert_eq!(
+        json["sessions"][0],
+        serde_json::json!({"pid": 7, "id": "s1", "label": "web", "result": "taken"})
+    );
+    assert_eq!(json["notice"], "sent: tmux");
+    let undo = Options { undo: true, ..options };
+    let json = setup(&place, &undo, &mut Noted::default()).json();
+    assert_eq!((&json["undo"], &json["changes"][0]["made"]), (&true.into(), &true.into()));
+}
