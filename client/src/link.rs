@@ -31,9 +31,7 @@ pub struct Absent {
 impl Link {
     /// The daemon, which is started at the first call if none runs and that is wanted.
     pub fn starting(home: &Home) -> Self {
-        // Without a program to start, a daemon that runs is reached all the same.
-        let start = Start::from_env().unwrap_or(Start::Never("minderd is not found"));
-        Self { client: Client::new(Endpoint::from_env(home.clone()), start) }
+        Self { client: Client::new(Endpoint::from_env(home.clone()), Start::from_env()) }
     }
 
     /// A daemon that runs; none is started. Each call gets this long.

@@ -75,7 +75,7 @@ fn fate(error: &CallError) -> Fate {
 }
 
 fn is_start_wanted() -> bool {
-    matches!(Start::from_env(), Ok(Start::Wait(_)))
+    matches!(Start::from_env(), Start::Found)
 }
 
 #[cfg(test)]

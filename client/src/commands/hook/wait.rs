@@ -34,7 +34,7 @@ pub fn serve(harness: String) -> Option<HookAnswer> {
     loop {
         // Begun before the call, so that a daemon that comes up between the two is not missed.
         let endpoint = Endpoint::from_env(home.clone());
-        let places = endpoint.places();
+        let places: Vec<_> = endpoint.places().collect();
         let folders: Vec<_> = places.iter().filter_map(|p| p.parent()).chain([home.root()]).collect();
         let watch = FolderWatch::new(&folders);
         let left = end.checked_duration_since(Instant::now()).filter(|l| !l.is_zero())?;
