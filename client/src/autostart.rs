@@ -91,8 +91,8 @@ impl Starter {
             None => command.stdout(Stdio::null()),
         };
         let inherited = inherited_descriptors();
-        // SAFETY: the closure runs between fork and exec and calls only what may be called there (setsid, fork, fcntl,
-        // _exit); it allocates nothing and takes no lock. Its own fork's child goes on to the exec that follows.
+        // SAFETY: the closure runs between fork and exec and calls only what may be called there (setsid, fork, umask,
+        // signal, fcntl, _exit); it allocates nothing and takes no lock. Its own fork's child goes on to the exec that follows.
         unsafe { command.pre_exec(move || detach(&inherited)) };
         let mut first = command.spawn()?;
         // Only the one in between, which has ended already.
@@ -101,7 +101,11 @@ impl Starter {
     }
 }
 
-/// Between fork and exec: leaves the caller's session and terminal for good, and keeps none of its descriptors.
+/// The last of the signals that a shell may have told its children to ignore.
+const LAST_SIGNAL: libc::c_int = libc::SIGSYS;
+
+/// Between fork and exec: leaves the caller's session and terminal for good, and keeps neither its descriptors nor its
+/// umask and signal dispositions.
 #[allow(unsafe_code)]
 fn detach(inherited: &[RawFd]) -> io::Result<()> {
     // SAFETY: plain system calls without memory arguments; the process has one thread (it was just forked).
@@ -113,6 +117,11 @@ fn detach(inherited: &[RawFd]) -> io::Result<()> {
             -1 => return Err(io::Error::last_os_error()),
             0 => {}
             _ => libc::_exit(0),
+        }
+        // What a service manager would give it, since its own children get the same.
+        libc::umask(0o022);
+        for signal in 1..=LAST_SIGNAL {
+            libc::signal(signal, libc::SIG_DFL);
         }
         for fd in inherited {
             // Not closed: the pipe on which a failed exec is reported is among them. One that is gone is no error.
@@ -244,11 +253,13 @@ mod tests {
         let number = left.as_raw_fd();
         assert!(number > 2);
         let script = format!(
-            "{{ cat /proc/$$/stat; pwd; env | sort | tr '\\n' ' '; echo; readlink /proc/$$/fd/{number}; }} >{0} 2>&1; \
-             echo ready",
+            "{{ cat /proc/$$/stat; pwd; env | tr '\\n' ' '; echo; umask; grep SigIgn /proc/$$/status; \
+             readlink /proc/$$/fd/{number}; }} >{0} 2>&1; echo ready",
             seen.display()
         );
+        let umask = nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o027));
         starter(dir.path(), &script).start().unwrap();
+        nix::sys::stat::umask(umask);
         drop(left);
         let seen = std::fs::read_to_string(seen).unwrap();
         let lines: Vec<_> = seen.lines().collect();
@@ -266,7 +277,11 @@ mod tests {
             2,
             "{env:?}"
         );
-        assert_eq!(lines.get(3), None, "descriptor {number} was closed: {seen}");
+        assert_eq!(lines[3], "0022");
+        // Signals up to the last; those above belong to the C library.
+        let ignored = u64::from_str_radix(lines[4].strip_prefix("SigIgn:\t").unwrap(), 16).unwrap();
+        assert_eq!(ignored & ((1 << LAST_SIGNAL) - 1), 0, "{ignored:x}");
+        assert_eq!(lines.get(5), None, "descriptor {number} was closed: {seen}");
     }
 
     #[test]

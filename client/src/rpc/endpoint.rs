@@ -1,6 +1,7 @@
 //! Where the daemon's socket may be, and how a connection to it is made.
 
 use std::io;
+use std::iter::once_with;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -42,17 +43,18 @@ impl Endpoint {
         self.home.real()
     }
 
-    /// Where the socket may be, in the order in which it is tried.
-    pub fn places(&self) -> Vec<PathBuf> {
-        let mut places: Vec<PathBuf> = self.named.iter().cloned().collect();
+    /// Where the socket may be, in the order in which it is tried. The later ones cost something to find out.
+    pub fn places(&self) -> impl Iterator<Item = PathBuf> {
         // The link's target and not the link: a store's own path may be too long for a socket's address.
-        places.extend(std::fs::read_link(self.home.socket_link()));
-        let name = self.home.socket_name();
-        places.extend(self.runtime.iter().map(|dir| dir.join("minder").join(&name)));
-        places.push(self.home.run().join("minder.sock"));
-        let mut seen = std::collections::HashSet::new();
-        places.retain(|p| seen.insert(p.clone()));
-        places
+        let linked = || std::fs::read_link(self.home.socket_link()).ok();
+        let in_runtime = || {
+            let name = self.home.socket_name();
+            self.runtime.iter().map(move |dir| dir.join("minder").join(&name))
+        };
+        (self.named.iter().cloned())
+            .chain(once_with(linked).flatten())
+            .chain(once_with(in_runtime).flatten())
+            .chain(once_with(|| self.home.run().join("minder.sock")))
     }
 
     /// Connects to the first place where anybody listens. `None`: nobody does.
@@ -63,16 +65,25 @@ impl Endpoint {
                     check_peer(&stream, &place)?;
                     return Ok(Some(stream));
                 }
-                Err(Errno::ENOENT | Errno::ECONNREFUSED | Errno::ENOTDIR | Errno::ENAMETOOLONG) => {}
-                Err(Errno::EPERM) => return Err(Unreachable::Sandbox(place)),
-                Err(Errno::EACCES) => return Err(Unreachable::NotAllowed(place)),
-                Err(Errno::EAGAIN | Errno::ETIMEDOUT) => {
-                    return Err(Unreachable::NotAnswering(deadline.granted()));
+                Err(errno) => {
+                    if let Some(unreachable) = verdict(errno, place, deadline) {
+                        return Err(unreachable);
+                    }
                 }
-                Err(error) => return Err(Unreachable::Io(place, error.into())),
             }
         }
         Ok(None)
+    }
+}
+
+/// What a failed connection means; `None`: nobody listens there. Only then may a daemon be started.
+fn verdict(errno: Errno, place: PathBuf, deadline: Deadline) -> Option<Unreachable> {
+    match errno {
+        Errno::ENOENT | Errno::ECONNREFUSED | Errno::ENOTDIR | Errno::ENAMETOOLONG => None,
+        Errno::EPERM => Some(Unreachable::Sandbox(place)),
+        Errno::EACCES => Some(Unreachable::NotAllowed(place)),
+        Errno::EAGAIN | Errno::ETIMEDOUT => Some(Unreachable::NotAnswering(deadline.granted())),
+        error => Some(Unreachable::Io(place, error.into())),
     }
 }
 
@@ -145,6 +156,18 @@ mod tests {
             PathBuf::from(format!("/run/b/minder/{name}")),
             home.run().join("minder.sock"),
         ];
-        assert_eq!(endpoint.places(), expected);
+        assert_eq!(endpoint.places().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn only_where_nobody_listens_may_a_daemon_be_started() {
+        let said = |errno| verdict(errno, "/s".into(), Deadline::within(None));
+        for nobody in [Errno::ENOENT, Errno::ECONNREFUSED] {
+            assert!(said(nobody).is_none(), "{nobody}");
+        }
+        assert!(matches!(said(Errno::EPERM), Some(Unreachable::Sandbox(_))));
+        assert!(matches!(said(Errno::EACCES), Some(Unreachable::NotAllowed(_))));
+        assert!(matches!(said(Errno::EAGAIN), Some(Unreachable::NotAnswering(None))));
+        assert!(matches!(said(Errno::EMFILE), Some(Unreachable::Io(..))));
     }
 }

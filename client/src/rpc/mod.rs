@@ -1,8 +1,7 @@
 //! The way to the daemon: JSON-RPC over HTTP/1.1 on a Unix socket, synchronous, with the standard library and
 //! serde_json alone.
 //!
-//! [`endpoint`] knows where the socket may be, [`wire`] speaks HTTP on one connection, and [`Client`] puts them
-//! together: it finds the daemon, starts it where that is wanted, and asks again where a connection was closed before
+//! [`endpoint`] knows where the socket may be, `wire` speaks HTTP on one connection, and [`Client`] puts them together: it finds the daemon, starts it where that is wanted, and asks again where a connection was closed before
 //! the daemon had read the request, and only there.
 
 pub mod endpoint;
@@ -19,7 +18,7 @@ use serde_json::value::RawValue;
 pub use endpoint::Endpoint;
 pub use error::{CallError, Unreachable};
 
-use crate::autostart::{StartError, Starter};
+use crate::autostart::Starter;
 use error::WireFault;
 use wire::{Deadline, Head, Wire, WireError};
 
@@ -33,19 +32,29 @@ const ATTEMPTS: u32 = 4;
 /// What to do where no daemon listens.
 #[derive(Clone, Debug)]
 pub enum Start {
-    /// Start one and wait until it serves.
-    Wait(Starter),
+    /// Start the one that the environment leads to, and wait until it serves.
+    Found,
+    /// Start this one, and wait until it serves.
+    This(Starter),
     /// Start none; the text says why, in the end of a sentence.
     Never(&'static str),
 }
 
 impl Start {
     /// Start one, unless `MINDER_NO_AUTOSTART` is set.
-    pub fn from_env() -> Result<Self, StartError> {
+    pub fn from_env() -> Self {
         if std::env::var_os("MINDER_NO_AUTOSTART").is_some_and(|v| !v.is_empty() && v != "0") {
-            return Ok(Self::Never("MINDER_NO_AUTOSTART is set"));
+            return Self::Never("MINDER_NO_AUTOSTART is set");
         }
-        Starter::from_env().map(Self::Wait)
+        Self::Found
+    }
+
+    fn start(&self) -> Result<(), Unreachable> {
+        match self {
+            Self::Found => Ok(Starter::from_env()?.start()?),
+            Self::This(starter) => Ok(starter.start()?),
+            Self::Never(why) => Err(Unreachable::NotRunning(why)),
+        }
     }
 }
 
@@ -172,12 +181,11 @@ impl Client {
                 let head = if self.checked { Head::of(&self.endpoint.store()) } else { Head::bare() };
                 return Ok(Wire::new(stream, head));
             }
-            match &self.start {
-                Start::Never(why) => return Err(Unreachable::NotRunning(why)),
-                // It came up and was gone again, as in the middle of a restart.
-                Start::Wait(starter) if starts < ATTEMPTS => starter.start()?,
-                Start::Wait(_) => return Err(Unreachable::NotRunning("it ended each time it was started")),
+            // It came up and was gone again, as in the middle of a restart.
+            if starts == ATTEMPTS {
+                return Err(Unreachable::NotRunning("it ended each time it was started"));
             }
+            self.start.start()?;
             starts += 1;
         }
     }

@@ -4,7 +4,7 @@
 //! server takes that for the caller going away. Where a connection ends, what matters is whether the daemon had read
 //! the request: the kernel says so (`ECONNRESET` where bytes were left unread), and only then is it sent again.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -15,7 +15,7 @@ use minder_proto::PROTOCOL;
 use minder_proto::rpc::{HEADER_PROTOCOL, HEADER_STORE};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::socket::{MsgFlags, recv};
+use nix::sys::socket::{MsgFlags, recv, send};
 
 /// Bytes of one answer at most.
 const ANSWER_MAX: usize = 16 << 20;
@@ -137,7 +137,7 @@ impl Wire {
     fn write(&mut self, mut bytes: &[u8], deadline: Deadline) -> io::Result<()> {
         while !bytes.is_empty() {
             self.stream.set_write_timeout(deadline.left().map_err(|Passed| io::ErrorKind::TimedOut)?)?;
-            match self.stream.write(bytes) {
+            match self.send(bytes) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => bytes = &bytes[n..],
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -145,6 +145,16 @@ impl Wire {
             }
         }
         Ok(())
+    }
+
+    /// Without the signal that a closed connection gives by default: a command that dies of a closed pipe on its
+    /// standard output, as it should, must not die of this.
+    fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        #[cfg(target_os = "linux")]
+        let flags = MsgFlags::MSG_NOSIGNAL;
+        #[cfg(not(target_os = "linux"))]
+        let flags = MsgFlags::empty();
+        Ok(send(self.stream.as_raw_fd(), bytes, flags)?)
     }
 
     fn answer(&mut self, deadline: Deadline) -> Result<(Vec<u8>, bool), WireError> {

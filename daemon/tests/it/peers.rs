@@ -1,5 +1,6 @@
-//! Who is let in: this user alone, before a byte is read (E6).
+//! Who is let in: this user alone, before a byte is read (E6). The kernel keeps user ids for each thread on Linux only.
 
+#![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
 use std::os::unix::fs::PermissionsExt;

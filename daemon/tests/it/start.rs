@@ -167,7 +167,7 @@ fn e8_the_client_passes_a_failed_start_on() {
     let around = Surroundings::new();
     let mut starter = around.starter(MINDERD.into());
     starter.environment.push(("MINDER_HOME".into(), "/proc/minder".into()));
-    let start = minder_client::rpc::Start::Wait(starter);
+    let start = minder_client::rpc::Start::This(starter);
     let mut client = minder_client::rpc::Client::new(around.endpoint(), start);
     let begun = Instant::now();
     let error = client.call(&hello()).unwrap_err();

@@ -108,7 +108,7 @@ impl Surroundings {
 
     /// A client that starts the daemon where none listens.
     pub fn starting_client(&self) -> Client {
-        Client::new(self.endpoint(), Start::Wait(self.starter(PathBuf::from(MINDERD))))
+        Client::new(self.endpoint(), Start::This(self.starter(PathBuf::from(MINDERD))))
     }
 
     pub fn starter(&self, program: PathBuf) -> Starter {
@@ -118,7 +118,7 @@ impl Surroundings {
 }
 
 impl Drop for Surroundings {
-    /// Ends the daemon that a client may have started here, which is nobody's child, and waits until it is gone.
+    /// Ends the daemon that a client may have started here, which is nobody's child.
     fn drop(&mut self) {
         let mut client = self.client();
         if let Ok(hello) = client.call(&hello()) {
