@@ -26,6 +26,8 @@ pub struct Config {
     pub delivery: Delivery,
     /// The mailbox channel.
     pub mailbox: Mailbox,
+    /// The exec channel.
+    pub exec: Exec,
     /// Followers.
     pub follow: Follow,
     /// The store.
@@ -160,6 +162,21 @@ impl Default for Mailbox {
     }
 }
 
+/// `exec.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Exec {
+    /// How long the user's program may take for one message (default 60 s); then it is killed and the message is
+    /// held as `offline`.
+    pub timeout: Span,
+}
+
+impl Default for Exec {
+    fn default() -> Self {
+        Self { timeout: Span::from_secs(60) }
+    }
+}
+
 /// `follow.*`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -251,7 +268,7 @@ pub enum ConfigError {
 }
 
 /// Keys that a variable may set: `adopt.mode` is `MINDER_ADOPT_MODE`.
-pub const KEYS: [&str; 13] = [
+pub const KEYS: [&str; 14] = [
     "adopt.mode",
     "adopt.ignore",
     "adopt.text",
@@ -264,6 +281,7 @@ pub const KEYS: [&str; 13] = [
     "delivery.max_attempts",
     "delivery.max_age",
     "mailbox.visibility",
+    "exec.timeout",
     "follow.backstop",
 ];
 
@@ -346,6 +364,7 @@ fn check(config: &Config) -> Result<(), (&'static str, String)> {
         ("delivery.evidence_timeout", config.delivery.evidence_timeout),
         ("delivery.max_age", config.delivery.max_age),
         ("mailbox.visibility", config.mailbox.visibility),
+        ("exec.timeout", config.exec.timeout),
         ("follow.backstop", config.follow.backstop),
     ] {
         if span.0.is_zero() {

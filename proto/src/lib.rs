@@ -9,6 +9,7 @@ pub mod edge;
 pub mod envelope;
 pub mod error;
 pub mod event;
+pub mod hold;
 pub mod id;
 pub mod label;
 pub mod layout;

@@ -73,6 +73,9 @@ pub struct SessionRecord {
     /// The process that is this session now, or was last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
+    /// The conversation is being compacted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compacting: bool,
     /// The turn that runs, as far as hooks told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<RunningTurn>,

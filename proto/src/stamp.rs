@@ -39,6 +39,12 @@ impl Stamp {
         Self::from_millis(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
     }
 
+    /// This stamp moved by `by` into the future.
+    #[must_use]
+    pub fn plus(self, by: Duration) -> Self {
+        Self::from_millis(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+
     /// Time of day in the local zone, `12:00:01`; with milliseconds, `12:00:01.204`, if asked.
     pub fn clock(self, millis: bool) -> String {
         let zoned = self.timestamp().to_zoned_datetime(jiff::tz::TimeZone::system());

@@ -93,6 +93,7 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
         bindings: bindings.into_iter().collect(),
         incarnation: 0,
         process: born.process,
+        compacting: false,
         turn: None,
         unknown: serde_json::Map::new(),
     })?;

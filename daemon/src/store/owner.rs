@@ -1,14 +1,14 @@
 //! The one thread that owns the store. It takes mutations as they come, makes one group of those that wait, flushes
 //! the journal once for all of them, applies them to the files, rings the feed, and answers.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use minder_proto::config::Config;
 use minder_proto::error::{Fault, Kind};
-use minder_proto::id::SessionId;
+use minder_proto::id::{Party, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::record::Process;
 use minder_proto::stamp::Stamp;
@@ -74,8 +74,8 @@ pub struct Counters {
 
 /// Told of every commit after it is durable and applied, before its caller is.
 pub trait Observer: Send {
-    /// The lines of one group.
-    fn committed(&self, lines: &[Appended]);
+    /// One group: whose records, timelines or ledgers it changed, and the lines it appended.
+    fn committed(&self, _parties: &BTreeSet<Party>, _lines: &[Appended]) {}
     /// The process of a session as it is noted from now on: another one, the same one with its end, or none (the
     /// session was closed). Told before the group's lines.
     fn bound(&self, _session: SessionId, _process: Option<&Process>) {}
@@ -259,10 +259,15 @@ impl Owner {
         self.checkpoint.due = true;
         self.checkpoint.last_activity = Some(Instant::now());
         self.publish(accepted.len() as u64);
+<<<<<<< HEAD
         for (session, process) in accepted.iter().flat_map(|a| &a.done.bound) {
             self.observers.iter().for_each(|o| o.bound(*session, process.as_ref()));
         }
         self.observers.iter().for_each(|o| o.committed(&lines));
+=======
+        let parties: BTreeSet<Party> = accepted.iter().flat_map(|a| a.done.parties.iter().copied()).collect();
+        self.observers.iter().for_each(|o| o.committed(&parties, &lines));
+>>>>>>> fcd1abf (Delivery: rules, hand-over, evidence, mailbox, exec, waiters, answers, scheduler)
         reach("answer.before");
         for a in accepted {
             a.job.answer(Ok(()));

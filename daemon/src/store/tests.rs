@@ -34,6 +34,7 @@ fn record(label: &str) -> SessionRecord {
         bindings: Vec::new(),
         incarnation: 0,
         process: None,
+        compacting: false,
         turn: None,
         unknown: serde_json::Map::new(),
     }
@@ -106,6 +107,7 @@ impl Rig {
                     note: None,
                     by: Author::Agent,
                     cause: None,
+                    compacting: false,
                     turn: None,
                     turn_end: false,
                     text: None,

@@ -84,6 +84,7 @@ pub(super) struct Done {
     pub appended: Vec<Appended>,
     pub bound: Vec<(SessionId, Option<Process>)>,
     pub lost: Vec<SessionId>,
+    pub parties: BTreeSet<Party>,
 }
 
 impl<'a> Txn<'a> {
@@ -133,6 +134,15 @@ impl<'a> Txn<'a> {
         self.state
             .session(id)
             .ok_or_else(|| Fault::new(Kind::Gone, format!("session {} is gone", id.short())).about(id))
+    }
+
+    /// A recipient's inbox, or why there is none.
+    pub fn inbox(&self, party: Party) -> Result<&Inbox, Fault> {
+        match party {
+            Party::Session(id) => Ok(&self.session(id)?.inbox),
+            Party::Operator => Ok(&self.state.operator),
+            Party::Minder => Err(Fault::new(Kind::InvalidParams, "minder itself receives nothing")),
+        }
     }
 
     /// Registers a session: its record and its `created` line.
@@ -595,6 +605,10 @@ impl<'a> Txn<'a> {
             ..
         } = self;
         let mut ops = Vec::new();
+        let mut parties: BTreeSet<Party> = pending.keys().copied().collect();
+        parties.extend(
+            dirty_records.iter().chain(&dirty_watchers).chain(&retired).map(|id| Party::Session(*id)),
+        );
         let dir_of = |party: Party| match party {
             Party::Session(id) => format!("sessions/{id}"),
             Party::Operator | Party::Minder => "operator".to_owned(),
@@ -657,7 +671,7 @@ impl<'a> Txn<'a> {
                 undo.push(Undo::Session(id, Some(session)));
             }
         }
-        Done { ops, undo, appended, bound, lost }
+        Done { ops, undo, appended, bound, lost, parties }
     }
 }
 

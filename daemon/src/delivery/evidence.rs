@@ -1,0 +1,221 @@
+//! Evidence that a message was read: its id in a prompt, or in a line of the transcript that a harness writes of
+//! what its model saw. That a hook ran and printed is none.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use minder_proto::envelope;
+use minder_proto::error::Fault;
+use minder_proto::event::Receipt;
+use minder_proto::id::{MessageId, Party, SessionId};
+use serde_json::Value;
+
+use super::Delivery;
+use super::hand::{POINTER, POINTER_SEEN};
+use super::mailbox::seen;
+use crate::store::Txn;
+
+/// How much of a transcript is looked through at most, in bytes from its end.
+const LOOK_BACK: u64 = 8 * 1024 * 1024;
+
+/// How far a transcript was looked through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    /// The file.
+    pub path: PathBuf,
+    /// Whole lines up to here were seen.
+    pub offset: u64,
+}
+
+impl Transcript {
+    /// A transcript from its present end on.
+    pub fn at_end(path: &Path) -> Self {
+        let offset = std::fs::metadata(path).map_or(0, |m| m.len());
+        Self { path: path.to_owned(), offset }
+    }
+
+    /// The ids of `wanted` that new lines of the transcript show. An unreadable transcript shows none.
+    pub fn look(&mut self, wanted: &[MessageId]) -> Vec<MessageId> {
+        let mut found = Vec::new();
+        let Ok(mut file) = File::open(&self.path) else { return found };
+        let len = file.metadata().map_or(0, |m| m.len());
+        if len < self.offset {
+            self.offset = 0; // another file under this name
+        }
+        self.offset = self.offset.max(len.saturating_sub(LOOK_BACK));
+        if file.seek(SeekFrom::Start(self.offset)).is_err() {
+            return found;
+        }
+        let mut reader = BufReader::new(file);
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+            if line.last() != Some(&b'\n') {
+                break; // still being written
+            }
+            self.offset += line.len() as u64;
+            let text = String::from_utf8_lossy(&line);
+            let here = wanted.iter().filter(|id| envelope::shows(&text, **id));
+            let mut here: Vec<MessageId> = here.copied().collect();
+            if !here.is_empty() && serde_json::from_slice(&line).is_ok_and(|v| is_evidence(&v)) {
+                found.append(&mut here);
+            }
+            line.clear();
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+impl Delivery {
+    /// From now on this session's transcript is looked through for what was just handed.
+    pub(super) async fn remember_transcript(&self, session: SessionId) {
+        let path = self
+            .store
+            .read(move |state| state.session(session)?.record.live_binding()?.transcript.clone())
+            .await
+            .ok()
+            .flatten();
+        if let Some(path) = path {
+            self.watch_transcript(session, Path::new(&path));
+        }
+    }
+
+    /// The same, where the path is known.
+    pub fn watch_transcript(&self, session: SessionId, path: &Path) {
+        let mut memory = self.memory();
+        let known = memory.transcripts.get(&session).is_some_and(|t| t.path == path);
+        if !known {
+            memory.transcripts.insert(session, Transcript::at_end(path));
+        }
+    }
+
+    /// Marks as seen what the transcript shows by now.
+    pub async fn look_for_evidence(self: &Arc<Self>, session: SessionId) {
+        let found = self
+            .store
+            .read(move |state| {
+                let session = state.session(session)?;
+                let out = session.inbox.queue.iter().filter(|e| e.receipt == Receipt::Handed);
+                let out: Vec<MessageId> =
+                    out.filter(|e| e.channel.as_deref() == Some("hook")).map(|e| e.id).collect();
+                let path = session.record.live_binding().and_then(|b| b.transcript.clone());
+                Some((out, path?))
+            })
+            .await;
+        let Ok(Some((out, path))) = found else { return };
+        if out.is_empty() {
+            self.memory().transcripts.remove(&session);
+            return;
+        }
+        let path = PathBuf::from(path);
+        // After a restart nothing is known of how far it was read: the end of it is looked through.
+        let mut transcript = self
+            .memory()
+            .transcripts
+            .remove(&session)
+            .filter(|t| t.path == path)
+            .unwrap_or(Transcript { path, offset: 0 });
+        let looked = tokio::task::spawn_blocking(move || {
+            let seen = transcript.look(&out);
+            (transcript, seen)
+        })
+        .await;
+        let Ok((transcript, ids)) = looked else { return };
+        self.memory().transcripts.insert(session, transcript);
+        if ids.is_empty() {
+            return;
+        }
+        let result = self
+            .store
+            .write(move |txn| {
+                for id in &ids {
+                    evident(txn, session, *id, "transcript")?;
+                }
+                Ok(())
+            })
+            .await;
+        if let Err(fault) = result {
+            tracing::warn!(%session, %fault, "evidence could not be written yet");
+        }
+    }
+}
+
+/// A harness showed that its model was given this id.
+pub fn evident(txn: &mut Txn<'_>, session: SessionId, id: MessageId, evidence: &str) -> Result<(), Fault> {
+    let party = Party::Session(session);
+    let Some(entry) = txn.session(session)?.inbox.queue.get(id).cloned() else { return Ok(()) };
+    match entry.reason.as_deref() {
+        Some(POINTER_SEEN) => Ok(()),
+        Some(POINTER) if entry.receipt == Receipt::Handed => {
+            let reason = Some(POINTER_SEEN.to_owned());
+            txn.receipt(party, id, Receipt::Handed, reason, entry.attempt, Some("hook"))
+        }
+        _ => seen(txn, party, id, evidence, "hook").map(|_| ()),
+    }
+}
+
+/// Kinds of line, of Claude Code's transcript, whose text reached the model. `hook_success` records that a hook ran
+/// and `queue-operation` that the harness holds a text: neither is evidence.
+const SEEN: [&str; 4] = ["user", "queued_command", "hook_additional_context", "hook_blocking_error"];
+
+fn is_evidence(line: &Value) -> bool {
+    let kind = |v: &Value| v.get("type").and_then(Value::as_str).is_some_and(|t| SEEN.contains(&t));
+    kind(line) || line.get("attachment").is_some_and(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn only_what_the_model_saw_counts() {
+        let id = MessageId::now();
+        let other = MessageId::now();
+        let text = format!("[minder] message {} from …", id.short());
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.jsonl");
+        std::fs::write(&path, format!("{{\"type\":\"user\",\"message\":\"{text}\"}}\n")).unwrap();
+        let mut transcript = Transcript::at_end(&path);
+        let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+        for (line, seen) in [
+            (
+                format!(
+                    "{{\"type\":\"attachment\",\"attachment\":{{\"type\":\"hook_success\",\"stdout\":\"{text}\"}}}}\n"
+                ),
+                false,
+            ),
+            (
+                format!(
+                    "{{\"type\":\"queue-operation\",\"operation\":\"enqueue\",\"content\":\"{text}\"}}\n"
+                ),
+                false,
+            ),
+            (format!("{{\"type\":\"assistant\",\"message\":\"{text}\"}}\n"), false),
+            (format!("not json {text}\n"), false),
+            ("{\"type\":\"user\",\"message\":\"nothing of ours\"}\n".to_owned(), false),
+            (
+                format!(
+                    "{{\"type\":\"attachment\",\"attachment\":{{\"type\":\"hook_additional_context\",\"content\":[\"{text}\"]}}}}\n"
+                ),
+                true,
+            ),
+        ] {
+            file.write_all(line.as_bytes()).unwrap();
+            assert_eq!(transcript.look(&[id, other]) == [id], seen, "{line}");
+        }
+        // Half a line is not there yet.
+        let whole = format!("{{\"type\":\"user\",\"message\":\"{text}\"}}\n");
+        file.write_all(&whole.as_bytes()[..whole.len() - 5]).unwrap();
+        assert!(transcript.look(&[id]).is_empty());
+        file.write_all(&whole.as_bytes()[whole.len() - 5..]).unwrap();
+        assert_eq!(transcript.look(&[id]), [id]);
+        assert!(transcript.look(&[id]).is_empty(), "each line is looked at once");
+        std::fs::remove_file(&path).unwrap();
+        assert!(transcript.look(&[id]).is_empty());
+    }
+}

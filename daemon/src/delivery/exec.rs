@@ -1,0 +1,169 @@
+//! The exec channel: a program of the user's, once a message. Its exit says what became of it: 0 seen, 75 hold (the
+//! reason on stdout), 69 offline, anything else a refusal.
+
+use std::process::Stdio;
+use std::sync::Arc;
+
+use minder_proto::envelope;
+use minder_proto::error::Fault;
+use minder_proto::event::{Receipt, cut};
+use minder_proto::hold::Hold;
+use minder_proto::id::{Party, SessionId};
+use minder_proto::queue;
+use minder_proto::record::SessionRecord;
+use minder_proto::snapshot;
+use minder_proto::text::{first_line, one_line};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
+
+use super::Delivery;
+use super::mailbox::{bury, seen};
+use super::rules::Backoff;
+
+/// Bytes of the program's stdout that are read for a reason.
+const REASON_MAX: u64 = 4 * 1024;
+
+/// What an attempt came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    Seen,
+    Held(String),
+    Refused(String),
+}
+
+impl Delivery {
+    /// Starts an attempt for the head of an exec session's queue, unless one runs or a pause is not over.
+    pub(super) fn try_exec(self: &Arc<Self>, record: SessionRecord, argv: Vec<String>, head: queue::Entry) {
+        let session = record.id;
+        {
+            let mut memory = self.memory();
+            let early = memory.retry.get(&session).is_some_and(|b| b.next() > Instant::now());
+            if early || !memory.running.insert(session) {
+                return;
+            }
+        }
+        let this = Arc::clone(self);
+        tokio::spawn(async move {
+            let outcome = this.attempt(&record, &argv, &head).await;
+            let again = !matches!(outcome, Outcome::Seen);
+            if let Err(fault) = this.conclude(session, head, outcome).await {
+                tracing::warn!(%session, %fault, "what became of a message could not be written yet");
+            }
+            {
+                let mut memory = this.memory();
+                memory.running.remove(&session);
+                if again {
+                    let before = memory.retry.get(&session).copied();
+                    memory.retry.insert(session, Backoff::after(before, Instant::now()));
+                } else {
+                    memory.retry.remove(&session);
+                }
+            }
+            this.look_again(session);
+        });
+    }
+
+    async fn attempt(&self, record: &SessionRecord, argv: &[String], head: &queue::Entry) -> Outcome {
+        let home = self.store.home();
+        let dir = snapshot::party_dir(home, Party::Session(record.id));
+        let Ok(Some(message)) = snapshot::message_of(&dir, head) else {
+            return Outcome::Refused("its text cannot be read".to_owned());
+        };
+        let text = envelope::render(home, &message);
+        let about = serde_json::json!({
+            "id": message.id, "to": record.id, "label": record.label, "from": message.from,
+            "class": message.class, "reply_to": message.reply_to, "attempt": head.attempt + 1,
+            "notice": message.about.as_ref().map(|a| a.session),
+        });
+        let Some((program, arguments)) = argv.split_first() else {
+            return Outcome::Refused("no program".to_owned());
+        };
+        let mut command = tokio::process::Command::new(program);
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(
+                ["HOME", "PATH", "USER", "LOGNAME", "LANG", "TZ", "XDG_RUNTIME_DIR"]
+                    .iter()
+                    .filter_map(|name| Some((*name, std::env::var_os(name)?))),
+            )
+            .env("MINDER_MESSAGE", about.to_string())
+            .current_dir(if std::path::Path::new(&record.dir).is_dir() { &record.dir } else { "/" })
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(e) => return Outcome::Refused(format!("{program}: {e}")),
+        };
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let run = async {
+            // A program that does not read its input is no failure: its exit speaks.
+            let write = async {
+                if let Some(mut stdin) = stdin {
+                    let _ = stdin.write_all(text.as_bytes()).await;
+                }
+            };
+            let read = async {
+                let mut said = Vec::new();
+                if let Some(stdout) = stdout {
+                    let _ = stdout.take(REASON_MAX).read_to_end(&mut said).await;
+                }
+                said
+            };
+            let ((), said, status) = tokio::join!(write, read, child.wait());
+            (said, status)
+        };
+        let limit = self.store.config().exec.timeout.0;
+        match tokio::time::timeout(limit, run).await {
+            Err(_) => Outcome::Held(Hold::Offline.to_string()),
+            Ok((_, Err(e))) => Outcome::Refused(e.to_string()),
+            Ok((said, Ok(status))) => match status.code() {
+                Some(0) => Outcome::Seen,
+                Some(75) => {
+                    let said = String::from_utf8_lossy(&said);
+                    let reason = one_line(cut(first_line(&said), 60));
+                    Outcome::Held(if reason.is_empty() { Hold::Busy.to_string() } else { reason })
+                }
+                Some(69) => Outcome::Held(Hold::Offline.to_string()),
+                Some(code) => Outcome::Refused(format!("exit {code}")),
+                None => Outcome::Refused("it was killed by a signal".to_owned()),
+            },
+        }
+    }
+
+    async fn conclude(&self, session: SessionId, head: queue::Entry, outcome: Outcome) -> Result<(), Fault> {
+        let home = self.store.home().clone();
+        let most = self.store.config().delivery.max_attempts;
+        let party = Party::Session(session);
+        self.store
+            .write(move |txn| {
+                let Some(now) = txn.session(session)?.inbox.queue.get(head.id).cloned() else {
+                    return Ok(()); // settled by another road meanwhile
+                };
+                match outcome {
+                    Outcome::Seen => {
+                        txn.receipt(party, head.id, Receipt::Handed, None, now.attempt + 1, Some("exec"))?;
+                        seen(txn, party, head.id, "exit 0", "exec").map(|_| ())
+                    }
+                    // Holds do not count as attempts; the same one again is not written again.
+                    Outcome::Held(reason) if now.reason.as_ref() == Some(&reason) => Ok(()),
+                    Outcome::Held(reason) => {
+                        txn.receipt(party, head.id, Receipt::Held, Some(reason), now.attempt, Some("exec"))
+                    }
+                    Outcome::Refused(why) if now.attempt + 1 >= most => {
+                        let tries = now.attempt + 1;
+                        let entry = queue::Entry { attempt: tries, ..now };
+                        let why = format!("it was refused {tries} times ({why})");
+                        bury(txn, &home, party, &[entry], "refused", &why)
+                    }
+                    Outcome::Refused(why) => {
+                        let reason = Some(format!("refused: {why}"));
+                        txn.receipt(party, head.id, Receipt::Held, reason, now.attempt + 1, Some("exec"))
+                    }
+                }
+            })
+            .await
+    }
+}

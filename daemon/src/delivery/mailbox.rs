@@ -1,0 +1,166 @@
+//! The mailbox: `take` gives the oldest message to one caller, until its `ack`, the end of the connection that took
+//! it, a restart, or `mailbox.visibility`. It works beside every other channel.
+
+use std::sync::Arc;
+
+use minder_proto::envelope;
+use minder_proto::error::{Fault, Kind};
+use minder_proto::event::Receipt;
+use minder_proto::id::{MessageId, Party};
+use minder_proto::queue;
+use minder_proto::rpc::{TakeAnswer, Taken};
+use minder_proto::snapshot;
+use tokio::time::Instant;
+
+use super::Delivery;
+use crate::session::tell_senders;
+use crate::store::Txn;
+
+/// A message that somebody took and has not acknowledged.
+#[derive(Clone, Debug)]
+pub(super) struct Lease {
+    pub party: Party,
+    conn: u64,
+    key: Option<String>,
+    pub until: Instant,
+}
+
+impl Delivery {
+    /// Takes the oldest message of a mailbox.
+    pub async fn take(
+        self: &Arc<Self>,
+        party: Party,
+        conn: u64,
+        key: Option<String>,
+    ) -> Result<TakeAnswer, Fault> {
+        // The same key gives the same message again.
+        let same = key.as_ref().and_then(|key| {
+            let memory = self.memory();
+            let lease = memory.leases.iter().find(|(_, l)| l.party == party && l.key.as_ref() == Some(key));
+            lease.map(|(id, _)| *id)
+        });
+        let home = self.store.home().clone();
+        let taken = self
+            .store
+            .write(move |txn| {
+                let queue = &txn.inbox(party)?.queue;
+                let entry = same.and_then(|id| queue.get(id)).cloned().or_else(|| {
+                    queue.iter().find(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held)).cloned()
+                });
+                let Some(entry) = entry else { return Ok((None, 0)) };
+                let free =
+                    queue.iter().filter(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held)).count();
+                if entry.receipt != Receipt::Handed {
+                    txn.receipt(party, entry.id, Receipt::Handed, None, entry.attempt + 1, Some("mailbox"))?;
+                }
+                Ok((Some(entry), free.saturating_sub(1)))
+            })
+            .await?;
+        let (Some(entry), more) = taken else { return Ok(TakeAnswer { message: None, more: 0 }) };
+        let until = Instant::now() + self.store.config().mailbox.visibility.0;
+        self.memory().leases.insert(entry.id, Lease { party, conn, key, until });
+        self.changes.mark([party]);
+        let dir = snapshot::party_dir(&home, party);
+        let message = snapshot::message_of(&dir, &entry)
+            .map_err(|e| Fault::new(Kind::ReadOnly, format!("{}: {e}", dir.display())))?
+            .ok_or_else(|| {
+                Fault::new(Kind::InvalidState, format!("message {} cannot be read", entry.id.short()))
+            })?;
+        let text = envelope::render(&home, &message);
+        let taken = Taken { id: entry.id, from: message.from, seq: entry.seq, text, body: message.body };
+        Ok(TakeAnswer { message: Some(taken), more })
+    }
+
+    /// The caller has read a message of its own.
+    pub async fn ack(self: &Arc<Self>, party: Party, id: MessageId) -> Result<Receipt, Fault> {
+        let receipt = self.store.write(move |txn| seen(txn, party, id, "ack", "mailbox")).await?;
+        let mut memory = self.memory();
+        memory.leases.remove(&id);
+        memory.handed.remove(&id);
+        Ok(receipt)
+    }
+
+    /// A connection ended: what it took and did not acknowledge waits again.
+    pub async fn connection_ended(self: &Arc<Self>, conn: u64) {
+        let ids: Vec<(MessageId, Party)> = {
+            let mut memory = self.memory();
+            let ended: Vec<_> =
+                memory.leases.iter().filter(|(_, l)| l.conn == conn).map(|(id, l)| (*id, l.party)).collect();
+            for (id, _) in &ended {
+                memory.leases.remove(id);
+            }
+            ended
+        };
+        if !ids.is_empty() {
+            self.give_back(ids).await;
+        }
+    }
+
+    /// Messages that were handed and not seen wait again, under the same id.
+    pub(super) async fn give_back(self: &Arc<Self>, ids: Vec<(MessageId, Party)>) {
+        let result = self
+            .store
+            .write(move |txn| {
+                for (id, party) in ids {
+                    let entry = txn.inbox(party).ok().and_then(|i| i.queue.get(id)).cloned();
+                    if let Some(entry) = entry.filter(|e| e.receipt == Receipt::Handed) {
+                        txn.receipt(party, id, Receipt::Queued, None, entry.attempt, None)?;
+                    }
+                }
+                Ok(())
+            })
+            .await;
+        if let Err(fault) = result {
+            tracing::warn!(%fault, "a message could not be given back yet");
+        }
+    }
+}
+
+/// Marks a message as seen, with what the evidence is. One that is settled stays what it is.
+pub fn seen(
+    txn: &mut Txn<'_>,
+    party: Party,
+    id: MessageId,
+    evidence: &str,
+    channel: &str,
+) -> Result<Receipt, Fault> {
+    let entry = txn.inbox(party)?.queue.get(id).cloned();
+    let Some(entry) = entry else {
+        // Settled before: acknowledging twice is no mistake.
+        return Ok(Receipt::Seen);
+    };
+    let attempt = entry.attempt.max(1);
+    txn.receipt(party, id, Receipt::Seen, Some(evidence.to_owned()), attempt, Some(channel))?;
+    let notice = entry.brief.as_ref().is_none_or(|b| b.from == Party::Minder);
+    if let Party::Session(session) = party
+        && !notice
+    {
+        // What is seen while a turn runs is answered by that turn's end.
+        txn.edit(session, |r| {
+            if let Some(turn) = &mut r.turn {
+                turn.messages.push(id);
+            }
+        })?;
+    }
+    Ok(Receipt::Seen)
+}
+
+/// Ends messages that will never be given: their receipts, and one message to each sender.
+pub fn bury(
+    txn: &mut Txn<'_>,
+    home: &minder_proto::layout::Home,
+    party: Party,
+    entries: &[queue::Entry],
+    reason: &str,
+    why: &str,
+) -> Result<(), Fault> {
+    let title = match party {
+        Party::Session(id) => txn.session(id)?.record.title.clone(),
+        _ => "the person".to_owned(),
+    };
+    for entry in entries {
+        txn.receipt(party, entry.id, Receipt::Dead, Some(reason.to_owned()), entry.attempt, None)?;
+    }
+    tell_senders(txn, home, party, &title, entries, why);
+    Ok(())
+}

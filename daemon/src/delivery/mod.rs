@@ -1,0 +1,113 @@
+//! Delivery: from a queue to a receiver, and the evidence that it arrived. Store first, deliver second; waking
+//! somebody is not delivery.
+//!
+//! `rules` decides (pure), `hand` turns queued messages into the text that a hook prints, `evidence` looks for their
+//! ids where the harness writes what its model saw, `mailbox` and `exec` are channels, `waiters` are the hooks that
+//! wait to wake an idle session, `answers` serves those who wait for a reply, `scheduler` is the loop over all of it.
+//!
+//! Uses: `store`, `session`. Used by: `hook`, `server`.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use minder_proto::id::{MessageId, Party, SessionId};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::store::{Appended, Observer, Store};
+
+pub mod answers;
+pub mod evidence;
+mod exec;
+pub mod hand;
+pub mod mailbox;
+pub mod rules;
+mod scheduler;
+pub mod waiters;
+
+/// What delivery knows beside the store. None of it has to survive the daemon: what is lost costs a second look.
+pub struct Delivery {
+    store: Store,
+    changes: Arc<Changes>,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    waiters: HashMap<SessionId, waiters::Waiter>,
+    leases: HashMap<MessageId, mailbox::Lease>,
+    /// Sessions whose program runs right now.
+    running: HashSet<SessionId>,
+    retry: HashMap<SessionId, rules::Backoff>,
+    /// Since when a handed message has waited for evidence while nothing else ran.
+    handed: HashMap<MessageId, Instant>,
+    transcripts: HashMap<SessionId, evidence::Transcript>,
+    answers: answers::Answers,
+}
+
+impl Delivery {
+    /// Delivery over a store; `changes` is the observer that was given to it.
+    pub fn new(store: Store, changes: Arc<Changes>) -> Arc<Self> {
+        Arc::new(Self { store, changes, memory: Mutex::default() })
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for another look at a session's queue.
+    pub fn look_again(&self, session: SessionId) {
+        self.changes.mark([Party::Session(session)]);
+    }
+}
+
+/// Collects whose queues or records changed, for the scheduler and for those who wait for a receipt. Bounded by the
+/// number of sessions.
+#[derive(Default)]
+pub struct Changes {
+    dirty: Mutex<HashSet<Party>>,
+    bell: Notify,
+    listeners: Mutex<HashMap<Party, Vec<std::sync::Weak<Notify>>>>,
+}
+
+impl Changes {
+    /// Marks parties and rings.
+    pub fn mark(&self, parties: impl IntoIterator<Item = Party>) {
+        self.dirty.lock().unwrap_or_else(PoisonError::into_inner).extend(parties);
+        self.bell.notify_one();
+    }
+
+    /// Everything marked since the last call.
+    fn take(&self) -> HashSet<Party> {
+        std::mem::take(&mut self.dirty.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A bell that rings at every change of this party for as long as it is held.
+    pub fn listen(&self, party: Party) -> Arc<Notify> {
+        let bell = Arc::new(Notify::new());
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.entry(party).or_default().push(Arc::downgrade(&bell));
+        bell
+    }
+}
+
+/// The observer that is given to the store.
+pub struct Watching(pub Arc<Changes>);
+
+impl Observer for Watching {
+    fn committed(&self, parties: &std::collections::BTreeSet<Party>, _: &[Appended]) {
+        self.0.mark(parties.iter().copied());
+        let mut listeners = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        if listeners.is_empty() {
+            return;
+        }
+        for party in parties {
+            let Some(bells) = listeners.get_mut(party) else { continue };
+            // `notify_one` keeps a permit, so that a listener between two looks misses nothing.
+            bells.retain(|bell| bell.upgrade().inspect(|bell| bell.notify_one()).is_some());
+            if bells.is_empty() {
+                listeners.remove(party);
+            }
+        }
+    }
+}

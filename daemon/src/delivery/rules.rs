@@ -1,0 +1,126 @@
+//! What delivery decides, as pure functions: which class may enter at which boundary, why something waits, when it
+//! is tried again.
+
+use std::time::Duration;
+
+use minder_proto::event::Class;
+use minder_proto::hold::Hold;
+use minder_proto::record::{Channel, SessionRecord};
+use tokio::time::Instant;
+
+/// A moment at which a harness asks what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Boundary {
+    /// A prompt was taken: the turn begins.
+    Prompt,
+    /// A tool call is over.
+    ToolDone,
+    /// The turn would end.
+    TurnEnd,
+    /// Nothing runs, and a waiter can start a turn.
+    Idle,
+}
+
+/// Whether a message may enter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// It may.
+    Yes,
+    /// Only beside something else that may.
+    Along,
+    /// Not here.
+    No,
+}
+
+/// Whether a class may enter at a boundary.
+pub fn may_enter(class: Class, boundary: Boundary) -> Entry {
+    match (class, boundary) {
+        (Class::Now | Class::NextTool, _)
+        | (Class::TurnEnd, Boundary::TurnEnd | Boundary::Idle)
+        | (Class::Idle, Boundary::Idle)
+        // Something is given at a prompt and after a tool anyway.
+        | (Class::WithNext, Boundary::Prompt | Boundary::ToolDone) => Entry::Yes,
+        // To keep a turn going or to start one for it would be what its class forbids.
+        (Class::WithNext, Boundary::TurnEnd | Boundary::Idle) => Entry::Along,
+        (Class::TurnEnd, Boundary::Prompt | Boundary::ToolDone)
+        | (Class::Idle, Boundary::Prompt | Boundary::ToolDone | Boundary::TurnEnd) => Entry::No,
+    }
+}
+
+/// Why a session's queue waits right now; none if it can be tried (or if its channel has no moments of its own).
+pub fn hold(record: &SessionRecord, waiter: bool) -> Option<Hold> {
+    if record.channel != Channel::Hook {
+        return None;
+    }
+    let turn = record.turn.as_ref();
+    if record.process.as_ref().is_some_and(|p| p.ended.is_some()) {
+        Some(Hold::Offline)
+    } else if turn.is_some_and(|t| t.dialog.is_some()) {
+        Some(Hold::Dialog)
+    } else if record.compacting {
+        Some(Hold::Compacting)
+    } else if turn.is_some() {
+        Some(Hold::Busy)
+    } else if waiter {
+        None
+    } else {
+        Some(Hold::NoWakePath)
+    }
+}
+
+/// Growing pauses between attempts: 1 s doubling to 60 s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    next: Instant,
+    pause: Duration,
+}
+
+impl Backoff {
+    const FIRST: Duration = Duration::from_secs(1);
+    const LAST: Duration = Duration::from_secs(60);
+
+    /// After a failed attempt at `now`; `before` is what stood until then.
+    pub fn after(before: Option<Self>, now: Instant) -> Self {
+        let pause = before.map_or(Self::FIRST, |b| (b.pause * 2).min(Self::LAST));
+        Self { next: now + pause, pause }
+    }
+
+    /// When the next attempt may be.
+    pub fn next(&self) -> Instant {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_at_boundaries() {
+        use Boundary::{Idle, Prompt, ToolDone, TurnEnd};
+        use Entry::{Along, No, Yes};
+        for (class, at_prompt, after_tool, at_end, idle) in [
+            (Class::Now, Yes, Yes, Yes, Yes),
+            (Class::NextTool, Yes, Yes, Yes, Yes),
+            (Class::TurnEnd, No, No, Yes, Yes),
+            (Class::Idle, No, No, No, Yes),
+            (Class::WithNext, Yes, Yes, Along, Along),
+        ] {
+            let found = [Prompt, ToolDone, TurnEnd, Idle].map(|b| may_enter(class, b));
+            assert_eq!(found, [at_prompt, after_tool, at_end, idle], "{class:?}");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_to_a_minute() {
+        let now = Instant::now();
+        let mut pauses = Vec::new();
+        let mut backoff = None;
+        for _ in 0..9 {
+            let b = Backoff::after(backoff, now);
+            pauses.push((b.next() - now).as_secs());
+            backoff = Some(b);
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    }
+}

@@ -1,0 +1,305 @@
+//! The loop over all queues: woken by changes and by the few deadlines there are. An empty queue costs nothing: no
+//! timer, no probe.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use minder_proto::event::Receipt;
+use minder_proto::hold::Hold;
+use minder_proto::id::{MessageId, Party, SessionId};
+use minder_proto::queue;
+use minder_proto::record::{Channel, SessionRecord};
+use minder_proto::rpc::HookAnswer;
+use minder_proto::stamp::Stamp;
+use tokio::time::Instant;
+
+use super::Delivery;
+use super::hand::{self, POINTER_SEEN};
+use super::mailbox::bury;
+use super::rules::{self, Boundary};
+
+/// What one look at a queue needs.
+struct View {
+    record: Option<SessionRecord>,
+    waiting: Vec<queue::Entry>,
+}
+
+impl Delivery {
+    /// Messages that a mailbox gave out wait again: whoever took them has lost the connection. Then every queue is
+    /// looked at once.
+    pub async fn start(self: &Arc<Self>) {
+        let found = self
+            .store
+            .read(|state| {
+                let everybody: Vec<Party> =
+                    state.records().map(|r| Party::Session(r.id)).chain([Party::Operator]).collect();
+                let mut parties = Vec::new();
+                let mut taken = Vec::new();
+                for party in everybody {
+                    let Some(inbox) = state.inbox(party).filter(|i| !i.queue.is_empty()) else { continue };
+                    parties.push(party);
+                    let out = inbox.queue.iter().filter(|e| e.receipt == Receipt::Handed);
+                    let out = out.filter(|e| e.channel.as_deref() == Some("mailbox"));
+                    taken.extend(out.map(|e| (e.id, party)));
+                }
+                (parties, taken)
+            })
+            .await;
+        let Ok((parties, taken)) = found else { return };
+        if !taken.is_empty() {
+            self.give_back(taken).await;
+        }
+        self.changes.mark(parties);
+    }
+
+    /// Runs until it is dropped.
+    pub async fn run(self: Arc<Self>) {
+        let mut due: HashMap<Party, Instant> = HashMap::new();
+        loop {
+            let next = due.values().min().copied();
+            let sleep = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.changes.bell.notified() => {}
+                () = sleep => {}
+            }
+            let now = Instant::now();
+            let mut parties = self.changes.take();
+            parties.extend(due.iter().filter(|(_, at)| **at <= now).map(|(p, _)| *p));
+            for party in parties {
+                due.remove(&party);
+                if let Some(at) = self.evaluate(party).await {
+                    due.insert(party, at);
+                }
+            }
+        }
+    }
+
+    /// Looks at one queue; gives when to look again if nothing happens until then.
+    async fn evaluate(self: &Arc<Self>, party: Party) -> Option<Instant> {
+        let view = self
+            .store
+            .read(move |state| View {
+                record: party.session().and_then(|s| state.session(s)).map(|s| s.record.clone()),
+                waiting: state.inbox(party).map(|i| i.queue.iter().cloned().collect()).unwrap_or_default(),
+            })
+            .await
+            .ok()?;
+        if let Some(record) = &view.record {
+            self.end_stale_waiter(record);
+        }
+        if view.waiting.is_empty() {
+            self.memory().retry.remove(&party.session()?);
+            return None;
+        }
+        let now = Instant::now();
+        let mut next = self.expire(party, &view.waiting).await;
+        let mut sooner = |at: Option<Instant>| next = [next, at].into_iter().flatten().min();
+        sooner(self.take_back_leases(party, now).await);
+        let Some(record) = view.record else { return next };
+        sooner(self.missing_evidence(&record, &view.waiting, now).await);
+        match record.channel.clone() {
+            Channel::Mailbox => {}
+            Channel::Exec { argv } => {
+                // Evidence is its exit: what was handed is seen. The head is what waits.
+                if let Some(head) = view.waiting.iter().find(|e| e.receipt != Receipt::Handed) {
+                    self.try_exec(record.clone(), argv, head.clone());
+                    sooner(self.memory().retry.get(&record.id).map(|b| b.next()).filter(|at| *at > now));
+                }
+            }
+            Channel::Hook => self.hook(&record, &view.waiting).await,
+        }
+        next
+    }
+
+    /// Messages whose time is over, or that are too old, are dead.
+    async fn expire(self: &Arc<Self>, party: Party, waiting: &[queue::Entry]) -> Option<Instant> {
+        let wall = Stamp::now();
+        let max_age = self.store.config().delivery.max_age.0;
+        let mut over: BTreeMap<&str, Vec<queue::Entry>> = BTreeMap::new();
+        let mut next: Option<Stamp> = None;
+        for entry in waiting {
+            let limit = entry.accepted.plus(max_age);
+            let expires = entry.brief.as_ref().and_then(|b| b.expires);
+            if expires.is_some_and(|at| at <= wall) {
+                over.entry("expired").or_default().push(entry.clone());
+            } else if limit <= wall && entry.receipt != Receipt::Handed {
+                over.entry("too-old").or_default().push(entry.clone());
+            } else {
+                next = [next, expires, Some(limit)].into_iter().flatten().min();
+            }
+        }
+        for (reason, entries) in over {
+            let home = self.store.home().clone();
+            let why = if reason == "expired" { "its time was over" } else { "it waited too long" };
+            let result = self.store.write(move |txn| bury(txn, &home, party, &entries, "expired", why)).await;
+            if let Err(fault) = result {
+                tracing::warn!(%fault, "a message that is over could not be ended yet");
+            }
+        }
+        // Calendar times: the wait is cut into days, so that a step of the clock is noticed.
+        next.map(|at| Instant::now() + wall.age(at).min(Duration::from_secs(86_400)))
+    }
+
+    async fn take_back_leases(self: &Arc<Self>, party: Party, now: Instant) -> Option<Instant> {
+        let (over, next) = {
+            let mut memory = self.memory();
+            let over: Vec<(MessageId, Party)> = memory
+                .leases
+                .iter()
+                .filter(|(_, l)| l.party == party && l.until <= now)
+                .map(|(id, l)| (*id, l.party))
+                .collect();
+            for (id, _) in &over {
+                memory.leases.remove(id);
+            }
+            (over, memory.leases.values().filter(|l| l.party == party).map(|l| l.until).min())
+        };
+        if !over.is_empty() {
+            self.give_back(over).await;
+        }
+        next
+    }
+
+    /// What a hook printed and no evidence has shown waits again after a while in which nothing ran.
+    async fn missing_evidence(
+        self: &Arc<Self>,
+        record: &SessionRecord,
+        waiting: &[queue::Entry],
+        now: Instant,
+    ) -> Option<Instant> {
+        let out: Vec<&queue::Entry> = waiting
+            .iter()
+            .filter(|e| e.receipt == Receipt::Handed && e.channel.as_deref() == Some("hook"))
+            .filter(|e| e.reason.as_deref() != Some(POINTER_SEEN))
+            .collect();
+        if out.is_empty() {
+            return None;
+        }
+        self.look_for_evidence(record.id).await;
+        let window = self.store.config().delivery.evidence_timeout.0;
+        let (over, next) = {
+            let mut memory = self.memory();
+            if record.turn.is_some() || record.compacting {
+                // Its clock stands still while a turn runs or a dialog is open.
+                out.iter().for_each(|e| {
+                    memory.handed.remove(&e.id);
+                });
+                return None;
+            }
+            let mut over = Vec::new();
+            let mut next: Option<Instant> = None;
+            for entry in out {
+                let since = *memory.handed.entry(entry.id).or_insert(now);
+                if since + window <= now {
+                    memory.handed.remove(&entry.id);
+                    over.push((entry.id, Party::Session(record.id)));
+                } else {
+                    next = [next, Some(since + window)].into_iter().flatten().min();
+                }
+            }
+            (over, next)
+        };
+        if !over.is_empty() {
+            self.give_back(over).await;
+        }
+        next
+    }
+
+    /// A hook session: a waiter takes what may enter an idle conversation; else the reason why it waits is kept.
+    async fn hook(self: &Arc<Self>, record: &SessionRecord, waiting: &[queue::Entry]) {
+        let session = record.id;
+        let hold = rules::hold(record, self.has_waiter(session));
+        let ready = waiting.iter().any(|e| {
+            matches!(e.receipt, Receipt::Queued | Receipt::Held)
+                && rules::may_enter(e.class(), Boundary::Idle) == rules::Entry::Yes
+        });
+        match hold {
+            None if ready => self.wake(session).await,
+            None => {}
+            Some(hold) => self.note_hold(session, waiting, hold).await,
+        }
+    }
+
+    async fn wake(self: &Arc<Self>, session: SessionId) {
+        let home = self.store.home().clone();
+        let max = self.store.config().hook.max_chars;
+        let handed = self
+            .store
+            .write(move |txn| {
+                // Decided on the state at commit: a turn may have begun meanwhile.
+                if rules::hold(&txn.session(session)?.record, true).is_some() {
+                    return Ok(hand::Handed::default());
+                }
+                hand::hand(txn, &home, session, Boundary::Idle, max)
+            })
+            .await;
+        let Ok(handed) = handed else { return };
+        if handed.ids.is_empty() {
+            return;
+        }
+        self.remember_transcript(session).await;
+        let answer = HookAnswer { stderr: handed.text, exit: 2, ..HookAnswer::default() };
+        if !self.end_waiter(session, answer) {
+            let back = handed.ids.into_iter().map(|id| (id, Party::Session(session))).collect();
+            self.give_back(back).await;
+        }
+    }
+
+    /// Writes why messages wait, where that has changed: for the head, and for each message once.
+    async fn note_hold(self: &Arc<Self>, session: SessionId, waiting: &[queue::Entry], hold: Hold) {
+        let reason = hold.to_string();
+        let mut ids: Vec<(MessageId, u32)> = Vec::new();
+        let mut head = true;
+        for entry in waiting.iter().filter(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held)) {
+            let differs = entry.reason.as_ref() != Some(&reason);
+            if differs && (head || entry.receipt == Receipt::Queued) {
+                ids.push((entry.id, entry.attempt));
+            }
+            head = false;
+        }
+        if ids.is_empty() {
+            return;
+        }
+        let result = self
+            .store
+            .write(move |txn| {
+                for (id, attempt) in ids {
+                    let entry = txn.session(session)?.inbox.queue.get(id);
+                    if entry.is_some_and(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held)) {
+                        let reason = Some(reason.clone());
+                        txn.receipt(
+                            Party::Session(session),
+                            id,
+                            Receipt::Held,
+                            reason,
+                            attempt,
+                            Some("hook"),
+                        )?;
+                    }
+                }
+                Ok(())
+            })
+            .await;
+        if let Err(fault) = result {
+            tracing::debug!(%session, %fault, "a hold could not be written");
+        }
+    }
+
+    /// A waiter of a conversation that is not this session's any more is told to end.
+    fn end_stale_waiter(&self, record: &SessionRecord) {
+        let live = record.live_binding().map(|b| b.id.as_str());
+        let stale = {
+            let memory = self.memory();
+            memory.waiters.get(&record.id).is_some_and(|w| live != Some(w.conversation.as_str()))
+        };
+        if stale {
+            self.end_waiter(record.id, HookAnswer::default());
+        }
+    }
+}

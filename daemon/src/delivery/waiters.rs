@@ -1,0 +1,75 @@
+//! Hooks that wait beside an idle conversation: one a session. The newest asks, the one before it ends silently;
+//! one whose conversation was replaced is told to end.
+
+use std::sync::Arc;
+
+use minder_proto::error::Fault;
+use minder_proto::id::SessionId;
+use minder_proto::rpc::HookAnswer;
+use tokio::sync::oneshot;
+
+use super::Delivery;
+
+/// One that waits.
+pub(super) struct Waiter {
+    /// The same for every connection of one waiter.
+    resume: String,
+    /// The conversation it belongs to.
+    pub conversation: String,
+    reply: oneshot::Sender<HookAnswer>,
+}
+
+impl Delivery {
+    /// Waits until something may enter an idle session; gives what the hook prints.
+    pub async fn wait(
+        self: &Arc<Self>,
+        session: SessionId,
+        conversation: String,
+        resume: String,
+    ) -> Result<HookAnswer, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let before = {
+            let waiter = Waiter { resume: resume.clone(), conversation, reply };
+            self.memory().waiters.insert(session, waiter)
+        };
+        if let Some(before) = before {
+            let _ = before.reply.send(HookAnswer::default());
+        }
+        let _gone = Gone { delivery: Arc::clone(self), session, resume };
+        self.look_again(session);
+        // The daemon going down ends the wait; the hook asks the next daemon.
+        answer
+            .await
+            .map_err(|_| Fault::new(minder_proto::error::Kind::Unavailable, "the daemon is going down"))
+    }
+
+    /// True if a hook waits to wake this session.
+    pub fn has_waiter(&self, session: SessionId) -> bool {
+        self.memory().waiters.contains_key(&session)
+    }
+
+    /// Ends a session's waiter with what it shall print.
+    pub(super) fn end_waiter(&self, session: SessionId, answer: HookAnswer) -> bool {
+        let waiter = self.memory().waiters.remove(&session);
+        waiter.is_some_and(|w| w.reply.send(answer).is_ok())
+    }
+}
+
+/// Forgets a waiter whose connection is gone, unless a newer one took its place.
+struct Gone {
+    delivery: Arc<Delivery>,
+    session: SessionId,
+    resume: String,
+}
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let mut memory = self.delivery.memory();
+        // A reply that was taken means that somebody else removed it.
+        let ours =
+            memory.waiters.get(&self.session).is_some_and(|w| w.resume == self.resume && w.reply.is_closed());
+        if ours {
+            memory.waiters.remove(&self.session);
+        }
+    }
+}
