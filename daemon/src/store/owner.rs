@@ -259,15 +259,11 @@ impl Owner {
         self.checkpoint.due = true;
         self.checkpoint.last_activity = Some(Instant::now());
         self.publish(accepted.len() as u64);
-<<<<<<< HEAD
         for (session, process) in accepted.iter().flat_map(|a| &a.done.bound) {
             self.observers.iter().for_each(|o| o.bound(*session, process.as_ref()));
         }
-        self.observers.iter().for_each(|o| o.committed(&lines));
-=======
         let parties: BTreeSet<Party> = accepted.iter().flat_map(|a| a.done.parties.iter().copied()).collect();
         self.observers.iter().for_each(|o| o.committed(&parties, &lines));
->>>>>>> fcd1abf (Delivery: rules, hand-over, evidence, mailbox, exec, waiters, answers, scheduler)
         reach("answer.before");
         for a in accepted {
             a.job.answer(Ok(()));
