@@ -7,6 +7,7 @@ pub mod descriptors;
 pub mod exit;
 pub mod faults;
 pub mod folder;
+pub mod identity;
 pub mod lock;
 pub mod log;
 pub mod logfile;

@@ -60,6 +60,19 @@ fn index(state: &mut State, id: SessionId, session: Session, notes: &mut Vec<Str
     state.sessions.insert(id, Arc::new(session));
 }
 
+#[cfg(test)]
+impl State {
+    /// A state that holds these records, for tests of what decides on one.
+    pub(crate) fn of(records: impl IntoIterator<Item = SessionRecord>) -> Self {
+        let mut state = Self::default();
+        for record in records {
+            let session = Session { record, watchers: Vec::new(), inbox: Inbox::default() };
+            index(&mut state, session.record.id, session, &mut Vec::new());
+        }
+        state
+    }
+}
+
 type Loaded = Result<Session, String>;
 
 fn session(home: &Home, id: SessionId, notes: &mut Vec<String>) -> Result<Loaded, DiskError> {

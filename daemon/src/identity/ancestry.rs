@@ -1,0 +1,374 @@
+//! A process and its ancestors as the kernel lists them: from a caller to the harness it runs under, if it does.
+
+use std::sync::OnceLock;
+
+use minder_proto::record::Process;
+
+/// Most ancestors that are looked at.
+const DEPTH: usize = 64;
+/// How often a walk is begun anew because a process ended under it.
+const ATTEMPTS: usize = 3;
+
+/// A process on the way from a caller to the first process of the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ancestor {
+    /// The process.
+    pub process: Process,
+    /// Its parent; 0 for none.
+    pub ppid: i32,
+    /// The kernel's name for it.
+    pub comm: String,
+    /// Its first argument.
+    pub argv0: String,
+    /// The harness that it is, if it is one.
+    pub harness: Option<&'static str>,
+}
+
+/// A caller's process and its ancestors, nearest first, up to the nearest that is known as a harness, or to the first
+/// process of the system. Empty where nothing can be known of it: it has ended, it lives in a process namespace that
+/// is not ours, or the system tells no ancestors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ancestry(Vec<Ancestor>);
+
+impl Ancestry {
+    /// That of a peer. A few small reads of `/proc` per ancestor, which never wait for a disk.
+    pub fn of(pid: Option<i32>) -> Self {
+        let Some(pid) = pid.filter(|pid| *pid > 0) else { return Self::default() };
+        Self(steadily(|| walk(pid, system::read, |a| a.harness.is_some())))
+    }
+
+    /// One that is known, nearest first.
+    pub fn known(chain: Vec<Ancestor>) -> Self {
+        Self(chain)
+    }
+
+    /// The caller itself, its parent, and so on.
+    pub fn iter(&self) -> impl Iterator<Item = &Ancestor> {
+        self.0.iter()
+    }
+
+    /// The nearest harness.
+    pub fn harness(&self) -> Option<&Ancestor> {
+        self.0.iter().find(|a| a.harness.is_some())
+    }
+}
+
+/// True if this very process is the one with this pid, or above it.
+pub fn runs_under(pid: i32, process: &Process) -> bool {
+    let found = |one: &Link| one.process.is(process);
+    let chain = steadily(|| walk(pid, system::link, found));
+    chain.last().is_some_and(found)
+}
+
+/// What a walk needs of a process.
+trait Step {
+    /// When it was started.
+    fn start(&self) -> u64;
+    /// Its parent.
+    fn parent(&self) -> i32;
+}
+
+/// A process and its parent, and nothing more of it.
+#[derive(Debug)]
+struct Link {
+    process: Process,
+    ppid: i32,
+}
+
+impl Step for Link {
+    fn start(&self) -> u64 {
+        self.process.start
+    }
+    fn parent(&self) -> i32 {
+        self.ppid
+    }
+}
+
+impl Step for Ancestor {
+    fn start(&self) -> u64 {
+        self.process.start
+    }
+    fn parent(&self) -> i32 {
+        self.ppid
+    }
+}
+
+/// How far a walk came.
+#[derive(Debug)]
+struct Walked<S> {
+    chain: Vec<S>,
+    /// It came to its end, and every parent is one.
+    whole: bool,
+}
+
+/// Walks again where a process ended under the walk: whoever lost its parent has another one by then.
+fn steadily<S>(mut walk: impl FnMut() -> Walked<S>) -> Vec<S> {
+    let mut walked = walk();
+    for _ in 1..ATTEMPTS {
+        if walked.whole {
+            break;
+        }
+        walked = walk();
+    }
+    walked.chain
+}
+
+fn walk<S: Step>(pid: i32, read: impl Fn(i32) -> Option<S>, last: impl Fn(&S) -> bool) -> Walked<S> {
+    let mut chain: Vec<S> = Vec::new();
+    let mut next = pid;
+    while next > 0 && chain.len() < DEPTH {
+        // A parent is never younger than its child: that is another process, with the pid of one that ended.
+        let fits = |parent: &S| chain.last().is_none_or(|child| parent.start() <= child.start());
+        let Some(step) = read(next).filter(fits) else {
+            // A caller that is gone itself stays so.
+            return Walked { whole: chain.is_empty(), chain };
+        };
+        next = if last(&step) { 0 } else { step.parent() };
+        chain.push(step);
+    }
+    Walked { chain, whole: true }
+}
+
+/// The process with this pid, as a record keeps it; none if there is none or the system does not tell.
+pub fn process_of(pid: i32) -> Option<Process> {
+    system::process(pid)
+}
+
+/// The kernel's name for this boot, where it has one.
+pub fn boot_id() -> Option<&'static str> {
+    static BOOT: OnceLock<Option<String>> = OnceLock::new();
+    BOOT.get_or_init(system::boot).as_deref()
+}
+
+/// Linux: `/proc`. The process's folder is held open meanwhile, so that all that is read is of one process.
+#[cfg(target_os = "linux")]
+mod system {
+    use std::os::fd::OwnedFd;
+    use std::path::PathBuf;
+
+    use minder_proto::record::Process;
+    use procfs::FromRead;
+    use procfs::process::Stat;
+    use rustix::fs::{Mode, OFlags, open, openat, readlinkat};
+
+    use super::super::harness;
+    use super::{Ancestor, Link, boot_id};
+
+    /// Longest `stat`: 52 numbers and a name.
+    const STAT_MAX: usize = 2048;
+    /// As much of the arguments as is looked at.
+    const ARGUMENTS_MAX: usize = 4096;
+
+    pub fn read(pid: i32) -> Option<Ancestor> {
+        let folder = folder(pid)?;
+        let stat = stat(&folder)?;
+        // What is not readable (another user's) is merely not known.
+        let arguments = arguments(&bytes::<ARGUMENTS_MAX>(&folder, "cmdline").unwrap_or_default());
+        let executable = readlinkat(&folder, "exe", Vec::new()).ok();
+        let executable = executable.map(|path| PathBuf::from(path.to_string_lossy().into_owned()));
+        let harness = harness::recognise(&stat.comm, &arguments, executable.as_deref()).map(|h| h.name);
+        let argv0 = arguments.into_iter().next().unwrap_or_default();
+        Some(Ancestor { process: noted(pid, &stat)?, ppid: stat.ppid, comm: stat.comm, argv0, harness })
+    }
+
+    pub fn link(pid: i32) -> Option<Link> {
+        let stat = stat(&folder(pid)?)?;
+        Some(Link { process: noted(pid, &stat)?, ppid: stat.ppid })
+    }
+
+    pub fn process(pid: i32) -> Option<Process> {
+        noted(pid, &stat(&folder(pid)?)?)
+    }
+
+    pub fn boot() -> Option<String> {
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        Some(text.trim().to_owned()).filter(|t| !t.is_empty())
+    }
+
+    fn folder(pid: i32) -> Option<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        open(format!("/proc/{pid}"), flags, Mode::empty()).ok()
+    }
+
+    /// The beginning of a file: the kernel gives it in one piece.
+    fn bytes<const MAX: usize>(folder: &OwnedFd, name: &str) -> Option<Vec<u8>> {
+        let file = openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let mut buffer = vec![0; MAX];
+        let read = rustix::io::read(&file, &mut buffer[..]).ok()?;
+        buffer.truncate(read);
+        Some(buffer)
+    }
+
+    fn stat(folder: &OwnedFd) -> Option<Stat> {
+        Stat::from_read(bytes::<STAT_MAX>(folder, "stat")?.as_slice()).ok()
+    }
+
+    fn arguments(raw: &[u8]) -> Vec<String> {
+        let raw = raw.strip_suffix(b"\0").unwrap_or(raw);
+        raw.split(|b| *b == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    }
+
+    fn noted(pid: i32, stat: &Stat) -> Option<Process> {
+        let boot = boot_id()?.to_owned();
+        Some(Process { pid, start: stat.starttime, boot, tty: terminal(stat.tty_nr()), ended: None })
+    }
+
+    /// A terminal's name below `/dev`, by its device number.
+    fn terminal((major, minor): (i32, i32)) -> Option<String> {
+        match (major, minor) {
+            (136..=143, _) => Some(format!("pts/{}", (major - 136) * 256 + minor)),
+            (4, 0..64) => Some(format!("tty{minor}")),
+            (4, _) => Some(format!("ttyS{}", minor - 64)),
+            (5, 1) => Some("console".to_owned()),
+            _ => None,
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn terminals_have_their_names() {
+            for (device, name) in [
+                ((136, 3), Some("pts/3")),
+                ((137, 1), Some("pts/257")),
+                ((4, 2), Some("tty2")),
+                ((4, 65), Some("ttyS1")),
+                ((5, 1), Some("console")),
+                ((0, 0), None),
+                ((9, 9), None),
+            ] {
+                assert_eq!(terminal(device).as_deref(), name, "{device:?}");
+            }
+        }
+    }
+}
+
+/// Elsewhere the system's own calls are not used yet: nothing is known, so that a caller's variables decide alone.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use minder_proto::record::Process;
+
+    use super::{Ancestor, Link};
+
+    pub fn read(_pid: i32) -> Option<Ancestor> {
+        None
+    }
+
+    pub fn link(_pid: i32) -> Option<Link> {
+        None
+    }
+
+    pub fn process(_pid: i32) -> Option<Process> {
+        None
+    }
+
+    pub fn boot() -> Option<String> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Walks a made-up process table (pid, parent, start) up to process 7.
+    fn walked(table: &[(i32, i32, u64)]) -> (Vec<i32>, bool) {
+        let read = |pid| {
+            let &(_, ppid, start) = table.iter().find(|(p, ..)| *p == pid)?;
+            Some(Link { process: Process { pid, start, boot: "b".into(), tty: None, ended: None }, ppid })
+        };
+        let walked = walk(50, read, |step| step.process.pid == 7);
+        (walked.chain.iter().map(|step| step.process.pid).collect(), walked.whole)
+    }
+
+    #[test]
+    fn a_walk_goes_to_what_is_looked_for_or_to_the_first_process() {
+        assert_eq!(walked(&[(50, 40, 9), (40, 7, 9), (7, 1, 8), (1, 0, 0)]), (vec![50, 40, 7], true));
+        assert_eq!(walked(&[(50, 40, 9), (40, 1, 9), (1, 0, 0)]), (vec![50, 40, 1], true));
+    }
+
+    #[test]
+    fn a_walk_ends_where_a_process_has_ended() {
+        assert_eq!(walked(&[]), (vec![], true), "the caller itself is gone: that is all there is");
+        assert_eq!(walked(&[(50, 40, 9)]), (vec![50], false));
+        // The parent ended, and its pid is another's already.
+        assert_eq!(walked(&[(50, 40, 9), (40, 1, 10), (1, 0, 0)]), (vec![50], false));
+    }
+
+    #[test]
+    fn a_walk_is_bounded() {
+        let (chain, whole) = walked(&[(50, 40, 9), (40, 50, 9)]);
+        assert_eq!((chain.len(), whole), (DEPTH, true));
+    }
+
+    #[test]
+    fn a_walk_that_lost_its_way_is_begun_anew() {
+        let mut walks = 0;
+        let chain = steadily(|| {
+            walks += 1;
+            Walked { chain: vec![walks], whole: walks == 2 }
+        });
+        assert_eq!((chain, walks), (vec![2], 2));
+        walks = 0;
+        steadily(|| {
+            walks += 1;
+            Walked { chain: vec![()], whole: false }
+        });
+        assert_eq!(walks, ATTEMPTS);
+    }
+
+    #[cfg(target_os = "linux")]
+    mod real {
+        use std::io::{BufRead, BufReader};
+        use std::process::{Command, Stdio};
+
+        use super::*;
+
+        #[test]
+        fn this_process_and_its_parent_are_found() {
+            let own = i32::try_from(std::process::id()).unwrap();
+            let ancestry = Ancestry::of(Some(own));
+            let chain: Vec<&Ancestor> = ancestry.iter().collect();
+            assert_eq!(chain[0].process.pid, own);
+            assert_eq!(chain[1].process.pid, i32::try_from(std::os::unix::process::parent_id()).unwrap());
+            for above in [own, chain[1].process.pid] {
+                let process = process_of(above).unwrap();
+                assert!(runs_under(own, &process), "{above}");
+                let another = Process { start: process.start + 1, ..process };
+                assert!(!runs_under(own, &another), "the pid of {above}, started at another time");
+            }
+            for nobody in [None, Some(0), Some(-1), Some(i32::MAX)] {
+                assert_eq!(Ancestry::of(nobody), Ancestry::default(), "{nobody:?}");
+            }
+        }
+
+        #[test]
+        fn the_harness_above_a_process_is_found() {
+            let dir = tempfile::tempdir().unwrap();
+            let program = dir.path().join("claude");
+            std::os::unix::fs::symlink("/bin/sh", &program).unwrap();
+            // The harness runs a shell, which runs another one: three processes, of which the first is known.
+            let script = "sh -c 'sh -c \"echo \\$\\$; read end\"; true'; true";
+            let mut child = Command::new(&program)
+                .args(["-c", script])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut line = String::new();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            let ancestry = Ancestry::of(line.trim().parse().ok());
+            let harness = ancestry.harness().expect("a process called claude is one");
+            assert_eq!(harness.process, process_of(i32::try_from(child.id()).unwrap()).unwrap());
+            assert_eq!((harness.harness, harness.comm.as_str()), (Some("claude"), "claude"));
+            assert_eq!(harness.argv0, program.to_str().unwrap());
+            assert_eq!(ancestry.iter().position(|a| a == harness), Some(2));
+            assert_eq!(ancestry.iter().count(), 3, "what is above it is not looked at");
+            assert!(runs_under(line.trim().parse().unwrap(), &harness.process));
+            drop(child.stdin.take());
+            child.wait().unwrap();
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! How the process of a harness is told from others: by what the kernel knows of it. One entry a harness; another one
+//! is one more entry.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// What a harness's process looks like.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Harness {
+    /// Its name in records, bindings and on the command line.
+    pub name: &'static str,
+    /// Names of its executable.
+    programs: &'static [&'static str],
+    /// Ends of the path of its script, where an interpreter runs it.
+    scripts: &'static [&'static str],
+    /// Names by which its own executable is called to be something else: a sandbox around a tool, a search.
+    helpers: &'static [&'static str],
+}
+
+/// Programs that run scripts.
+const INTERPRETERS: [&str; 3] = ["node", "nodejs", "bun"];
+
+/// The harnesses whose processes are known. One that no adapter serves yet is known all the same, lest what runs
+/// under it be taken for the harness around it.
+const HARNESSES: [Harness; 2] = [
+    Harness {
+        name: "claude",
+        programs: &["claude", "claude.exe"],
+        scripts: &["claude", "claude-code/cli.js"],
+        helpers: &["rg", "ugrep", "bfs"],
+    },
+    Harness {
+        name: "codex",
+        programs: &["codex"],
+        scripts: &[],
+        helpers: &["codex-linux-sandbox", "codex-execve-wrapper", "apply_patch", "applypatch"],
+    },
+];
+
+/// The harness that a process is. Any of its three names may tell: the one the kernel keeps may be cut or changed by
+/// the program, the first argument is whatever its starter chose, and the executable of an installation may be named
+/// after its version.
+pub fn recognise(comm: &str, arguments: &[String], executable: Option<&Path>) -> Option<&'static Harness> {
+    let called = arguments.first().map(|first| base(first));
+    let executable = executable.and_then(Path::file_name).and_then(OsStr::to_str);
+    // An executable that was replaced while it runs is shown so.
+    let executable = executable.map(|name| name.strip_suffix(" (deleted)").unwrap_or(name));
+    let script = arguments.get(1).filter(|_| {
+        let by = |name: Option<&str>| name.is_some_and(|n| INTERPRETERS.contains(&n));
+        by(called) || by(executable)
+    });
+    HARNESSES.iter().find(|harness| {
+        let named = |name: &str| harness.programs.contains(&name);
+        let helper = called.is_some_and(|name| harness.helpers.contains(&name));
+        let program = named(comm) || called.is_some_and(named) || executable.is_some_and(named);
+        let scripted = script.is_some_and(|path| harness.scripts.iter().any(|end| ends(path, end)));
+        (program && !helper) || scripted
+    })
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// True if `path` is `end` or ends in it at a whole name.
+fn ends(path: &str, end: &str) -> bool {
+    path.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_harness_is_known_by_any_of_its_names() {
+        for (comm, arguments, executable, expected) in [
+            // As npm, a native installer, and a package manager leave it.
+            ("claude", "claude -p hi", "/n/claude-code/bin/claude.exe", Some("claude")),
+            ("claude.exe", "/n/claude-code/bin/claude.exe", "/n/claude-code/bin/claude.exe", Some("claude")),
+            ("claude", "claude", "/home/u/.local/share/claude/versions/2.1.332", Some("claude")),
+            ("2.1.332", "/usr/bin/claude", "/opt/claude/versions/2.1.332", Some("claude")),
+            // It has renamed itself, and its file was replaced.
+            ("worker", "busy", "/usr/bin/claude (deleted)", Some("claude")),
+            // Older ones are scripts.
+            ("node", "node /n/@anthropic-ai/claude-code/cli.js --continue", "/usr/bin/node", Some("claude")),
+            ("MainThread", "/usr/bin/node /n/.bin/claude", "/usr/bin/node", Some("claude")),
+            ("node", "node /n/not-claude-code/cli.js", "/usr/bin/node", None),
+            ("node", "node --version claude", "/usr/bin/node", None),
+            ("codex", "codex exec", "/opt/codex", Some("codex")),
+            // The same executable under another name is no harness but its helper.
+            ("rg", "rg claude", "/usr/bin/claude", None),
+            ("codex-linux-san", "codex-linux-sandbox -- sh", "/opt/codex", None),
+            // What only speaks of it.
+            ("bash", "bash -c claude", "/usr/bin/bash", None),
+            ("claude-watch", "claude-watch", "/usr/bin/claude-watch", None),
+            ("vim", "vim claude", "/usr/bin/vim", None),
+            ("", "", "", None),
+        ] {
+            let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
+            let found = recognise(comm, &arguments, Some(Path::new(executable))).map(|h| h.name);
+            assert_eq!(found, expected, "{comm} {arguments:?} {executable}");
+        }
+        assert_eq!(
+            recognise("claude", &[], None).map(|h| h.name),
+            Some("claude"),
+            "what can be read may be little"
+        );
+    }
+
+    #[test]
+    fn each_that_names_its_conversation_is_known() {
+        for (name, _) in minder_proto::caller::HARNESS_VARS {
+            assert!(HARNESSES.iter().any(|h| h.name == name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Who is calling: what the kernel says of a peer ([`ancestry`]), which of its ancestors is a harness ([`harness`]),
+//! and what follows from that and from what the caller says of itself ([`who`]). The kernel is believed first.
+//!
+//! Uses: `store`, `session`. Used by: `server`, `hook`, `spool`.
+
+pub mod ancestry;
+pub mod harness;
+pub mod who;
+
+pub use ancestry::{Ancestor, Ancestry, boot_id, process_of, runs_under};
+pub use who::{Who, identify, who, who_left};

@@ -1,0 +1,154 @@
+//! Whom a caller is taken for. Pure: from what the kernel says of it, what it says of itself, and the bindings.
+//!
+//! 1. Under a harness: a session of that very process, or nobody that is registered. A variable tells which one where
+//!    it has several; one that names a conversation of another process was inherited, and speaks for nobody.
+//! 2. Under none (its ancestors cannot be seen, or it was detached): the session that its variables name.
+//! 3. With variables that name none: an agent that is not registered. It is never taken for the person.
+//! 4. Else: the person.
+
+use minder_proto::caller::{Caller, Identity};
+use minder_proto::error::{Fault, Kind};
+use minder_proto::event::Author;
+use minder_proto::id::{Party, SessionId};
+use minder_proto::layout::Home;
+use minder_proto::stamp::Stamp;
+
+use super::Ancestry;
+use crate::session;
+use crate::store::{Session, State};
+
+/// A caller, with what it may speak as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// Whom it is taken for, or whom the person chose to act as.
+    pub identity: Identity,
+    /// The person is at the keys: as themselves, or (`--as`) for a session.
+    pub by_operator: bool,
+}
+
+impl Who {
+    /// The session that calls or is acted for.
+    pub fn session(&self) -> Option<SessionId> {
+        self.identity.session()
+    }
+
+    /// As whom it speaks. An agent that is not registered may look and wait, and does not speak.
+    pub fn party(&self) -> Result<Party, Fault> {
+        match &self.identity {
+            Identity::Session { id } => Ok(Party::Session(*id)),
+            Identity::Operator => Ok(Party::Operator),
+            Identity::Unregistered { harness, .. } => Err(Fault::new(
+                Kind::Refused,
+                format!(
+                    "this {harness} conversation is not registered: it may look and wait, and nothing else"
+                ),
+            )
+            .hint("minder new")),
+        }
+    }
+
+    /// Who declares what it declares.
+    pub fn author(&self) -> Author {
+        if self.by_operator { Author::Operator } else { Author::Agent }
+    }
+}
+
+/// Who calls over the socket. `--as` is for the person only.
+pub fn who(caller: Option<&Caller>, ancestry: &Ancestry, state: &State, home: &Home) -> Result<Who, Fault> {
+    acting(identify(caller, ancestry, state), caller, state, home)
+}
+
+/// Who left a request in the spool, where nobody can ask the kernel: a session that a variable names; the person only
+/// if no daemon ran when it was written, since then nobody could have been asked.
+pub fn who_left(
+    caller: Option<&Caller>,
+    at: Stamp,
+    started: Stamp,
+    state: &State,
+    home: &Home,
+) -> Result<Who, Fault> {
+    let identity = by_variables(caller, state);
+    if identity == Identity::Operator && at >= started {
+        return Err(Fault::new(
+            Kind::Refused,
+            "it was left while a daemon ran, by somebody who did not say who it is",
+        ));
+    }
+    acting(identity, caller, state, home)
+}
+
+fn acting(identity: Identity, caller: Option<&Caller>, state: &State, home: &Home) -> Result<Who, Fault> {
+    let by_operator = identity == Identity::Operator;
+    let Some(selector) = caller.and_then(|c| c.acting_as.as_deref()) else {
+        return Ok(Who { identity, by_operator });
+    };
+    let is = match &identity {
+        Identity::Operator => {
+            let id = session::selected_one(state, home, selector, None)?;
+            return Ok(Who { identity: Identity::Session { id }, by_operator });
+        }
+        Identity::Session { id } => format!("session {}", id.short()),
+        Identity::Unregistered { harness, .. } => format!("a {harness} conversation that is not registered"),
+    };
+    Err(Fault::new(Kind::Refused, format!("--as is for a person's shell, and this is {is}")))
+}
+
+/// Whom a caller is taken for. Without a `caller` object only its ancestors count.
+pub fn identify(caller: Option<&Caller>, ancestry: &Ancestry, state: &State) -> Identity {
+    for ancestor in ancestry.iter() {
+        // What is bound was known as a harness once, whatever it calls itself now.
+        let bound: Vec<&Session> = state.by_process(&ancestor.process).collect();
+        let harness = ancestor.harness.or_else(|| bound.first()?.record.harness.as_deref());
+        if ancestor.harness.is_some() || !bound.is_empty() {
+            return under(harness.unwrap_or("unknown"), &bound, caller, state);
+        }
+    }
+    by_variables(caller, state)
+}
+
+/// Rule 1: under a process of this harness, to which these sessions are bound.
+fn under(harness: &str, bound: &[&Session], caller: Option<&Caller>, state: &State) -> Identity {
+    let variable = caller.and_then(|c| c.conversations().find(|(h, _)| *h == harness)).map(|(_, id)| id);
+    let has = |s: &Session, live: bool, id: Option<&str>| {
+        let fits =
+            |b: &&minder_proto::record::Binding| b.harness == harness && id.is_none_or(|id| b.id == id);
+        s.record.bindings.iter().filter(fits).any(|b| !live || b.until.is_none())
+    };
+    let found = match variable {
+        // A conversation that was cleared is still this session's own: what it left running says its name.
+        Some(id) => {
+            let own = |live| bound.iter().find(|s| has(s, live, Some(id)));
+            own(true).or_else(|| own(false))
+        }
+        None if bound.len() == 1 => bound.first(),
+        None => {
+            let mut live = bound.iter().filter(|s| has(s, true, None));
+            live.next().filter(|_| live.next().is_none())
+        }
+    };
+    if let Some(session) = found {
+        return Identity::Session { id: session.record.id };
+    }
+    // The name of somebody else's conversation is not its own.
+    let own = variable.filter(|id| state.by_binding(harness, id).is_none());
+    Identity::Unregistered { harness: harness.to_owned(), harness_id: own.unwrap_or_default().to_owned() }
+}
+
+/// Rules 2 to 4: what the variables say, all of them. A harness inside a harness has the outer one's too, and which is
+/// which cannot be told: so where they do not agree on one session, they name none.
+fn by_variables(caller: Option<&Caller>, state: &State) -> Identity {
+    let named = caller.into_iter().flat_map(Caller::conversations);
+    let named: Vec<_> = named.map(|(harness, id)| (harness, id, state.by_binding(harness, id))).collect();
+    let Some((harness, _, first)) = named.first().copied() else { return Identity::Operator };
+    if let Some(id) = first
+        && named.iter().all(|(_, _, session)| *session == Some(id))
+    {
+        return Identity::Session { id };
+    }
+    let unbound = named.iter().find(|(_, _, session)| session.is_none());
+    let (harness, harness_id) = unbound.map_or((harness, ""), |(harness, id, _)| (*harness, *id));
+    Identity::Unregistered { harness: harness.to_owned(), harness_id: harness_id.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;
