@@ -107,7 +107,6 @@ impl Rig {
                     note: None,
                     by: Author::Agent,
                     cause: None,
-                    compacting: false,
                     turn: None,
                     turn_end: false,
                     text: None,
