@@ -125,7 +125,7 @@ pub fn read_after(
     };
     let mut cursor = Cursor { seq: 0, offset: 0, segment: 0 };
     let mut met = wanted.seq == 0 || trusted.is_some();
-    let mut begun = false;
+    let mut any = false;
     for (i, segment) in segments.into_iter().enumerate() {
         if trusted.is_some_and(|t| i < t) {
             continue;
@@ -142,8 +142,8 @@ pub fn read_after(
         cursor = lines(segment.file, begin, |item| {
             if !met {
                 let seq = item.line.seq();
-                let oldest = !begun;
-                begun |= seq.is_some();
+                let oldest = !any;
+                any |= seq.is_some();
                 // Where older history was dropped, the line after the position may be the oldest one there is.
                 met = seq.is_some_and(|s| s == wanted.seq || (oldest && s == wanted.seq + 1));
                 if seq.is_none_or(|s| s <= wanted.seq) || !met {
