@@ -87,6 +87,8 @@ pub enum SessionCommand {
     Drop(commands::drop::DropArgs),
     /// Read your own messages
     Inbox(commands::inbox::InboxArgs),
+    /// Wait for the next event, and exit
+    Wait(commands::wait::WaitArgs),
     /// Be told of every state that a session declares
     Watch(commands::watch::WatchArgs),
     /// Change the record of a session
@@ -130,6 +132,7 @@ impl SessionCommand {
             Self::Retry(args) => commands::retry::run(&args, context),
             Self::Drop(args) => commands::drop::run(&args, context),
             Self::Inbox(args) => commands::inbox::run(args, context),
+            Self::Wait(args) => commands::wait::run(args, context),
             Self::Watch(args) => commands::watch::run(args, context),
             Self::Set(args) => commands::set::run(args, context),
             Self::Close(args) => commands::close::run(args, context),

@@ -3,11 +3,13 @@
 use std::cell::OnceCell;
 
 use minder_proto::caller::{self, Caller, Identity};
+use minder_proto::config;
 use minder_proto::id::{Party, SessionId};
-use minder_proto::layout::Home;
+use minder_proto::layout::{self, Home};
 
 use crate::fault::CommandError;
 use crate::fleet::Fleet;
+use crate::follow::Follower;
 use crate::link::Link;
 use crate::printer::Printer;
 
@@ -60,6 +62,25 @@ impl Context {
                 Err(CommandError::refused("--as is for a person's shell, and this is an agent's"))
             }
         }
+    }
+
+    /// Who calls, as [`Context::identity`] tells it, without a look at every session.
+    pub fn who(&self) -> Result<Identity, CommandError> {
+        match &self.caller.acting_as {
+            None => Ok(caller::from_files(self.home()?, &self.caller)),
+            Some(_) => self.identity(&self.fleet()?),
+        }
+    }
+
+    /// The caller as somebody who follows sessions by their files.
+    pub fn follower<'a>(&self, home: &'a Home) -> Result<Follower<'a>, CommandError> {
+        let config = config::load(&layout::config_file()?, |name| std::env::var(name).ok())?;
+        Ok(Follower {
+            home,
+            identity: self.who()?,
+            harness: self.caller.conversations().next().map(|(harness, _)| harness.to_owned()),
+            backstop: config.follow.backstop.0,
+        })
     }
 
     /// The session that calls; an error for everybody else.

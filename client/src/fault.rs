@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::io;
 
+use minder_proto::config::ConfigError;
 use minder_proto::error::{Fault, exit};
 use minder_proto::id::SessionId;
 use minder_proto::layout::LayoutError;
@@ -30,6 +31,8 @@ pub struct CommandError {
     pub retryable: bool,
     /// True where nobody reads any more: the exit code says it all.
     pub silent: bool,
+    /// More about it for programs.
+    pub detail: Option<Box<serde_json::Map<String, serde_json::Value>>>,
 }
 
 /// The form of a failure with `--json`.
@@ -43,6 +46,8 @@ struct Shown<'a> {
     hint: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<SessionId>,
+    #[serde(flatten)]
+    detail: Option<&'a serde_json::Map<String, serde_json::Value>>,
 }
 
 impl CommandError {
@@ -56,6 +61,7 @@ impl CommandError {
             session: None,
             retryable: false,
             silent: false,
+            detail: None,
         }
     }
 
@@ -111,6 +117,18 @@ impl CommandError {
         self
     }
 
+    /// With the members of an object, for programs; the failure's own win over those of the same name.
+    #[must_use]
+    pub fn detail(mut self, object: &impl Serialize) -> Self {
+        if let Ok(serde_json::Value::Object(mut map)) = serde_json::to_value(object) {
+            for own in ["error", "kind", "exit", "retryable", "hint", "session"] {
+                map.shift_remove(own);
+            }
+            self.detail = Some(Box::new(map));
+        }
+        self
+    }
+
     /// The line for people.
     pub fn to_line(&self) -> String {
         let message = one_line(&self.message);
@@ -129,6 +147,7 @@ impl CommandError {
             retryable: self.retryable,
             hint: self.hint.as_deref(),
             session: self.session,
+            detail: self.detail.as_deref(),
         };
         serde_json::to_string(&shown).expect("strings and numbers are always JSON")
     }
@@ -144,6 +163,7 @@ impl From<Fault> for CommandError {
             session: fault.session,
             retryable: fault.kind.is_retryable(),
             silent: false,
+            detail: None,
         }
     }
 }
@@ -173,6 +193,12 @@ impl From<ReadError> for CommandError {
 
 impl From<LayoutError> for CommandError {
     fn from(error: LayoutError) -> Self {
+        Self::new("config", exit::CONFIG, error.to_string())
+    }
+}
+
+impl From<ConfigError> for CommandError {
+    fn from(error: ConfigError) -> Self {
         Self::new("config", exit::CONFIG, error.to_string())
     }
 }

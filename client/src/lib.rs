@@ -13,6 +13,7 @@ pub mod event_line;
 pub mod fault;
 pub mod fleet;
 pub mod folder_watch;
+pub mod follow;
 pub mod holds;
 pub mod hooks;
 pub mod input;

@@ -2,7 +2,7 @@
 //! set to not block, and with an end that says whether somebody still reads.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -21,6 +21,11 @@ impl<F: AsFd> Output<F> {
     /// A stream to `fd`; nothing is written yet.
     pub fn new(fd: F) -> Self {
         Self { fd, held: Vec::new() }
+    }
+
+    /// Where it is written to.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     /// Takes `bytes`, and writes when enough has come together.

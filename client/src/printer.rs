@@ -5,6 +5,7 @@
 //! passes `minder_proto::text` before it comes here.
 
 use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
 
 use minder_proto::text;
 use serde::Serialize;
@@ -52,8 +53,7 @@ impl Printer {
 
     /// One object on a line of its own.
     pub fn object(&mut self, object: &impl Serialize) -> Result<(), CommandError> {
-        let mut bytes = serde_json::to_vec(object)
-            .map_err(|e| CommandError::software(format!("an answer cannot be shown as JSON: {e}")))?;
+        let mut bytes = serde_json::to_vec(object).map_err(|e| unshown(&e))?;
         bytes.push(b'\n');
         self.push(&bytes)
     }
@@ -78,6 +78,17 @@ impl Printer {
         }
     }
 
+    /// One object beside the output, on standard error.
+    pub fn tell_object(&self, object: &impl Serialize) -> Result<(), CommandError> {
+        say(&serde_json::to_string(object).map_err(|e| unshown(&e))?);
+        Ok(())
+    }
+
+    /// Standard output's descriptor, for a command that notices when nobody reads it any more.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.out.descriptor()
+    }
+
     /// The one line of a failure.
     pub fn fail(&self, error: &CommandError) {
         if !error.silent {
@@ -88,6 +99,10 @@ impl Printer {
     fn push(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
         self.out.push(bytes).map_err(|e| written(&e))
     }
+}
+
+fn unshown(error: &serde_json::Error) -> CommandError {
+    CommandError::software(format!("an answer cannot be shown as JSON: {error}"))
 }
 
 fn written(error: &io::Error) -> CommandError {

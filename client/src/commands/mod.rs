@@ -19,4 +19,5 @@ pub mod setup;
 pub mod show;
 pub mod state;
 pub mod store;
+pub mod wait;
 pub mod watch;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::fault::CommandError;
+use crate::follow;
 use crate::holds;
 use crate::input::TextOptions;
 use crate::link::{Link, as_caller, failed};
@@ -86,6 +87,7 @@ pub fn run(args: SendArgs, context: &mut Context) -> Outcome {
         }
     };
     answer.duplicate &= !own_key;
+    note_place(&answer, context);
     if args.wait {
         return wait(&answer, args.timeout, &mut link, context);
     }
@@ -95,6 +97,14 @@ pub fn run(args: SendArgs, context: &mut Context) -> Outcome {
         context.printer.line(line(&answer))?;
     }
     Ok(exit::OK)
+}
+
+/// A later wait for this session starts at this message. Where that cannot be kept it starts at the session's end,
+/// as for any other.
+fn note_place(sent: &SendAnswer, context: &Context) {
+    if let (Some(target), Ok(home), Ok(who)) = (sent.to.session(), context.home(), context.who()) {
+        let _ = follow::note_sent(home, &who, None, target, sent.seq);
+    }
 }
 
 /// Whom to send to, and the text among the words.

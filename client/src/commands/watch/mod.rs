@@ -2,6 +2,7 @@
 
 mod cancel;
 mod list;
+mod stream;
 
 use clap::{Args, Subcommand};
 use minder_proto::caller::Identity;
@@ -47,6 +48,8 @@ enum WatchCommand {
     List(list::ListArgs),
     /// Stop watching
     Cancel(cancel::CancelArgs),
+    /// Show every event as it happens
+    Stream(stream::StreamArgs),
 }
 
 /// Watches, lists or cancels.
@@ -54,11 +57,18 @@ pub fn run(args: WatchArgs, context: &mut Context) -> Outcome {
     match args.command {
         Some(WatchCommand::List(args)) => list::run(&args, context),
         Some(WatchCommand::Cancel(args)) => cancel::run(&args, context),
+        Some(WatchCommand::Stream(args)) => stream::run(args, context),
         None => watch(&args.sessions, args.states, context),
     }
 }
 
 fn watch(sessions: &[String], states: Option<StateSet>, context: &mut Context) -> Outcome {
+    if context.printer.look().terminal
+        && context.who()? == Identity::Operator
+        && context.caller.acting_as.is_none()
+    {
+        return stream::run(stream::StreamArgs::of(sessions.to_vec(), states), context);
+    }
     if sessions.is_empty() {
         return Err(CommandError::usage("which session?").hint("minder watch SEL"));
     }
