@@ -200,6 +200,10 @@ impl Waiting<'_> {
             if !self.wait.reads(id) || !self.rules.filter.holds(stand.state, stand.turn_end) {
                 continue;
             }
+            if !self.options.or_already && standing >= NAMED_STANDING {
+                standing += 1;
+                continue;
+            }
             let untold = self.untold(id, Why::Standing);
             let told = untold.is_none();
             if let Some(news) = untold.filter(|_| self.options.or_already) {
