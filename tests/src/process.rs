@@ -58,9 +58,16 @@ impl Process {
 
     /// True if it was started with `NAME=VALUE` in its environment.
     pub fn has_variable(&self, name: &str, value: &OsStr) -> bool {
-        let Ok(raw) = std::fs::read(self.proc("environ")) else { return false };
         let wanted = [name.as_bytes(), b"=", value.as_bytes()].concat();
-        raw.split(|b| *b == 0).any(|entry| entry == wanted)
+        // Within an exec there is nothing to read yet; a program with an empty environment looks the same.
+        for _ in 0..100 {
+            let Ok(raw) = std::fs::read(self.proc("environ")) else { return false };
+            if !raw.is_empty() || self.exe().is_none() {
+                return raw.split(|b| *b == 0).any(|entry| entry == wanted);
+            }
+            std::thread::yield_now();
+        }
+        false
     }
 
     /// True if it holds a file below this folder open.
@@ -204,8 +211,12 @@ mod tests {
 
     #[test]
     fn a_process_is_found_by_its_environment_and_ended() {
-        let mut child = sh("exec sleep 1000").env("RIG_PROCESS_TEST", "x1").spawn().unwrap();
-        // The child has the parent's environment until it executes its program.
+        // It ends by itself, too, when its input does.
+        let mut command = sh("echo up; read -r line");
+        command.env("RIG_PROCESS_TEST", "x1").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut up = [0; 3];
+        child.stdout.as_mut().unwrap().read_exact(&mut up).unwrap();
         let process = Process::open(child.id()).unwrap().unwrap();
         assert!(!process.wait(Duration::ZERO));
         let found = find(|p| p.has_variable("RIG_PROCESS_TEST", OsStr::new("x1")));

@@ -6,6 +6,7 @@
 //!
 //! A test that uses this is marked `#[cfg_attr(not(claude), ignore = "...")]` (see the crate's `build.rs`).
 
+pub mod recorder;
 mod tui;
 
 use std::ffi::{OsStr, OsString};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::isolate::Isolated;
@@ -33,9 +34,10 @@ pub fn version() -> String {
 
 /// The installed program; an error if `tests/setup.sh` did not run.
 fn program() -> Result<PathBuf> {
+    // By the link that npm makes, as users start it: the process list then says `claude`.
     let link = Path::new(env!("CARGO_MANIFEST_DIR")).join("node/node_modules/.bin/claude");
-    // The program itself, so that its name and path in the process list are its own.
-    link.canonicalize().context("Claude Code is not installed; run tests/setup.sh")
+    ensure!(link.exists(), "Claude Code is not installed; run tests/setup.sh");
+    Ok(link)
 }
 
 /// Claude Code as installed and configured for one isolated user.

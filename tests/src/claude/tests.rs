@@ -66,3 +66,26 @@ fn an_interactive_session_takes_prompts_asks_and_is_interrupted() {
     assert!(harness.wait(Duration::ZERO));
     assert!(!root.exists());
 }
+
+#[test]
+fn the_recorded_fixtures_are_whole_and_free_of_where_they_were_made() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/claude").join(super::version());
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("/mt-") && !text.contains("claude-0"), "{}", path.display());
+        let records: Vec<Value> = if path.extension().unwrap() == "jsonl" {
+            files::json_lines(&path)
+        } else {
+            vec![serde_json::from_str(&text).unwrap()]
+        };
+        assert!(!records.is_empty() && records.iter().all(Value::is_object), "{}", path.display());
+        if let Some(event) = records[0].get("hook_event_name") {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            assert_eq!(name.split('-').next().unwrap(), event.as_str().unwrap());
+        }
+        count += 1;
+    }
+    assert!(count > 30, "{count}");
+}

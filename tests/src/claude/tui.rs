@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::files;
@@ -83,6 +83,20 @@ impl Tui {
             (screen.contains(beginning.trim_end()) || screen.contains("[Pasted text")).then_some(())
         };
         self.pane.wait_screen(ECHO, wanted).with_context(|| format!("entering {text:?}"))
+    }
+
+    /// Waits for a dialog and answers it with one key: `1` or `Enter` for its first choice, `Escape` to refuse.
+    /// A dialog takes no key in its first moments, so one that was not taken is pressed again.
+    pub fn answer_dialog(&self, limit: Duration, key: &str) -> Result<()> {
+        self.wait_status(limit, "waiting")?;
+        let answered = || self.state().filter(|state| state["status"] != "waiting");
+        for _ in 0..10 {
+            self.pane.key(key)?;
+            if files::wait_for(&self.state_file(), Duration::from_secs(1), answered).is_ok() {
+                return Ok(());
+            }
+        }
+        bail!("the dialog takes no {key}; screen:\n{}", self.shown())
     }
 
     fn shown(&self) -> String {

@@ -16,7 +16,7 @@
 //! the user's side that holds directives is the script; how many answers came after it says where in it the
 //! model stands. So a text that arrives in the middle of a turn takes over, and one that repeats an older
 //! script word for word starts it again. A script that is used up gives `DONE`; a newer text without
-//! directives, or a conversation without any, is echoed. Inside the JSON of a tool, `((say X))` is a directive
+//! directives, or a conversation without any, is echoed, but a harness's own reminder is not. Inside the JSON of a tool, `((say X))` is a directive
 //! for the sub-agent that gets that text.
 
 use serde_json::{Value, json};
@@ -93,9 +93,18 @@ pub fn next(conversation: &Conversation) -> Vec<Step> {
             return vec![Step::Say("DONE".into())];
         }
     }
-    let newest = texts.iter().rev().find(|t| t.role == Role::User).map_or("", |t| t.text.trim());
-    let tail: String = newest.chars().skip(newest.chars().count().saturating_sub(300)).collect();
-    vec![Step::Say(format!("ECHO: {tail}"))]
+    let newest = texts.iter().rev().find(|t| t.role == Role::User).map_or("", |t| said(&t.text));
+    let head: String = newest.chars().take(300).collect();
+    vec![Step::Say(if head.is_empty() { "DONE".into() } else { format!("ECHO: {head}") })]
+}
+
+/// What is left of a text without the reminder of a harness that it begins with.
+fn said(text: &str) -> &str {
+    let text = text.trim();
+    if !text.starts_with("<system-reminder>") {
+        return text;
+    }
+    text.rsplit_once("</system-reminder>").map_or("", |(_, after)| after.trim())
 }
 
 /// Cuts a script into answers. One that would end in a pause says `DONE` after it.
@@ -233,6 +242,15 @@ mod tests {
     fn a_plain_text_within_a_turn_does_not_end_its_script() {
         let texts = [(User, "[[sh a]][[say end]]"), (Assistant, ""), (Tool, ""), (User, "by the way")];
         assert_eq!(next(&conversation(&texts)), say("end"));
+    }
+
+    #[test]
+    fn a_reminder_steers_but_is_not_echoed() {
+        let reminder = "<system-reminder>\nnote <system-reminder>x</system-reminder>\n</system-reminder>\n";
+        assert_eq!(next(&conversation(&[(User, reminder)])), say("DONE"));
+        assert_eq!(next(&conversation(&[(User, &format!("{reminder}hello"))])), say("ECHO: hello"));
+        let steering = "<system-reminder>[[say heard]]</system-reminder>";
+        assert_eq!(next(&conversation(&[(User, steering)])), say("heard"));
     }
 
     #[test]
