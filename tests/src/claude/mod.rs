@@ -4,7 +4,8 @@
 //! [`Claude::tui`] starts a session in a terminal ([`Tui`]), [`Claude::print`] one headless run. Nothing here
 //! installs minder's hooks; a test does that as a user would.
 //!
-//! A test that uses this is marked `#[cfg_attr(not(claude), ignore = "...")]` (see the crate's `build.rs`).
+//! A test that uses this is marked `#[cfg_attr(not(claude), ignore = "...")]` (see the crate's `build.rs`),
+//! so it is listed as ignored where the package is missing; with `REQUIRE_HARNESSES=1` that is a failure.
 
 pub mod recorder;
 mod tui;

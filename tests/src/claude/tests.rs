@@ -12,6 +12,12 @@ use crate::{files, process};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Where nothing may be skipped, this variable is set, and a skip is a failure.
+#[test]
+fn nothing_is_skipped_where_that_is_forbidden() {
+    assert!(cfg!(claude) || std::env::var_os("REQUIRE_HARNESSES").is_none(), "run tests/setup.sh first");
+}
+
 #[test]
 #[cfg_attr(not(claude), ignore = "needs Claude Code: run tests/setup.sh")]
 fn a_headless_run_uses_a_tool_and_answers() {

@@ -5,7 +5,7 @@
 //! that a test can read or wait on ([`Model::wait_for`]), so a test never has to guess when a text arrived.
 //!
 //! `script` decides what is said and knows no wire format; each wire format is one file that implements
-//! [`Wire`] (`anthropic` so far); `http` is the little of HTTP/1.1 that harnesses use; `log` is the memory.
+//! `Wire` (`anthropic` so far); `http` is the little of HTTP/1.1 that harnesses use; `log` is the memory.
 //! Threads and blocking sockets, no async runtime.
 
 mod anthropic;
