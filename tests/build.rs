@@ -6,9 +6,9 @@ use std::path::Path;
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(claude)");
-    let claude = "node/node_modules/.bin/claude";
-    println!("cargo::rerun-if-changed={claude}");
-    if Path::new(claude).exists() {
+    // The whole folder: what comes into it may be older than the last build, but the folder then is not.
+    println!("cargo::rerun-if-changed=node");
+    if Path::new("node/node_modules/.bin/claude").exists() {
         println!("cargo::rustc-cfg=claude");
     }
 }
