@@ -11,6 +11,8 @@ pub mod identity;
 pub mod lock;
 pub mod log;
 pub mod logfile;
+pub mod process;
+pub mod readable;
 pub mod readiness;
 pub mod server;
 pub mod service;

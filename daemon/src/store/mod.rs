@@ -23,12 +23,14 @@ mod kill_point;
 mod load;
 mod op;
 mod owner;
+mod patience;
 mod recover;
 mod state;
 mod txn;
 
 pub use disk::DiskError;
 pub use owner::{Counters, Observer};
+pub use patience::Pauses;
 pub use state::{Inbox, Session, State};
 pub use txn::{Appended, Contributor, Txn};
 
