@@ -8,6 +8,7 @@ pub mod exit;
 pub mod faults;
 pub mod folder;
 pub mod identity;
+pub mod hook;
 pub mod lock;
 pub mod log;
 pub mod logfile;

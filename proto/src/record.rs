@@ -79,6 +79,9 @@ pub struct SessionRecord {
     /// The turn that runs, as far as hooks told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<RunningTurn>,
+    /// The harness's id of the turn that ended last: what a late hook says of it is no news.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_turn: Option<String>,
     /// Fields of a newer build.
     #[serde(flatten)]
     pub unknown: Map<String, Value>,

@@ -46,7 +46,7 @@ impl Delivery {
         within: Duration,
     ) -> Result<ReceiptAnswer, Fault> {
         let _awaited = Awaited::new(self, at.id);
-        let bell = self.changes.listen(at.to);
+        let bell = self.changes.listen(Some(at.to));
         let deadline = tokio::time::Instant::now() + within;
         loop {
             let (mut answer, verdict) = self.look(at).await?;
@@ -83,7 +83,7 @@ impl Delivery {
         let ledger = std::fs::read(dir.join("queue.jsonl")).unwrap_or_default();
         let history = queue::history(&ledger, at.id);
         let last = history.last().cloned();
-        let seq = entry.as_ref().map(|e| e.seq).or(last.as_ref().map(|l| l.seq)).unwrap_or_default();
+        let seq = entry.as_ref().map(|e| e.seq).or(history.first().map(|l| l.seq)).unwrap_or_default();
         let message = snapshot::message(&dir, seq).ok().flatten();
         let receipt =
             entry.as_ref().map(|e| e.receipt).or(last.as_ref().map(|l| l.r)).unwrap_or(Receipt::Seen);

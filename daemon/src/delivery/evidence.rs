@@ -162,6 +162,11 @@ pub fn evident(txn: &mut Txn<'_>, session: SessionId, id: MessageId, evidence: &
 const SEEN: [&str; 4] = ["user", "queued_command", "hook_additional_context", "hook_blocking_error"];
 
 fn is_evidence(line: &Value) -> bool {
+    // A command that printed the text stands in a `user` line too, as a tool's result.
+    let parts = line.pointer("/message/content").and_then(Value::as_array);
+    if parts.is_some_and(|p| p.iter().any(|p| p.get("type").and_then(Value::as_str) == Some("tool_result"))) {
+        return false;
+    }
     let kind = |v: &Value| v.get("type").and_then(Value::as_str).is_some_and(|t| SEEN.contains(&t));
     kind(line) || line.get("attachment").is_some_and(kind)
 }
@@ -196,6 +201,7 @@ mod tests {
                 false,
             ),
             (format!("{{\"type\":\"assistant\",\"message\":\"{text}\"}}\n"), false),
+            (format!("{{\"type\":\"user\",\"message\":{{\"content\":[{{\"type\":\"tool_result\",\"content\":\"{text}\"}}]}}}}\n"), false),
             (format!("not json {text}\n"), false),
             ("{\"type\":\"user\",\"message\":\"nothing of ours\"}\n".to_owned(), false),
             (

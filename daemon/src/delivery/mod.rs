@@ -8,7 +8,7 @@
 //! Uses: `store`, `session`. Used by: `hook`, `server`.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use minder_proto::id::{MessageId, Party, SessionId};
 use tokio::sync::Notify;
@@ -55,6 +55,17 @@ impl Delivery {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A bell that rings at every commit for as long as it is held.
+    pub fn any_change(&self) -> Arc<Notify> {
+        self.changes.listen(None)
+    }
+
+    /// Forgets the pause before the next attempt for a session, and looks at its queue.
+    pub fn try_now(&self, session: SessionId) {
+        self.memory().retry.remove(&session);
+        self.look_again(session);
+    }
+
     /// Asks for another look at a session's queue.
     pub fn look_again(&self, session: SessionId) {
         self.changes.mark([Party::Session(session)]);
@@ -67,7 +78,7 @@ impl Delivery {
 pub struct Changes {
     dirty: Mutex<HashSet<Party>>,
     bell: Notify,
-    listeners: Mutex<HashMap<Party, Vec<std::sync::Weak<Notify>>>>,
+    listeners: Mutex<HashMap<Option<Party>, Vec<Weak<Notify>>>>,
 }
 
 impl Changes {
@@ -82,8 +93,8 @@ impl Changes {
         std::mem::take(&mut self.dirty.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A bell that rings at every change of this party for as long as it is held.
-    pub fn listen(&self, party: Party) -> Arc<Notify> {
+    /// A bell that rings at every change of this party, or of any, for as long as it is held.
+    pub fn listen(&self, party: Option<Party>) -> Arc<Notify> {
         let bell = Arc::new(Notify::new());
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.entry(party).or_default().push(Arc::downgrade(&bell));
@@ -101,12 +112,12 @@ impl Observer for Watching {
         if listeners.is_empty() {
             return;
         }
-        for party in parties {
-            let Some(bells) = listeners.get_mut(party) else { continue };
+        for party in parties.iter().copied().map(Some).chain([None]) {
+            let Some(bells) = listeners.get_mut(&party) else { continue };
             // `notify_one` keeps a permit, so that a listener between two looks misses nothing.
             bells.retain(|bell| bell.upgrade().inspect(|bell| bell.notify_one()).is_some());
             if bells.is_empty() {
-                listeners.remove(party);
+                listeners.remove(&party);
             }
         }
     }

@@ -291,9 +291,10 @@ impl Delivery {
         }
     }
 
-    /// A waiter of a conversation that is not this session's any more is told to end.
+    /// A waiter of a conversation that is not this session's any more, or of a process that is gone, is told to end.
     fn end_stale_waiter(&self, record: &SessionRecord) {
-        let live = record.live_binding().map(|b| b.id.as_str());
+        let gone = record.process.as_ref().is_some_and(|p| p.ended.is_some());
+        let live = record.live_binding().map(|b| b.id.as_str()).filter(|_| !gone);
         let stale = {
             let memory = self.memory();
             memory.waiters.get(&record.id).is_some_and(|w| live != Some(w.conversation.as_str()))

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use minder_proto::error::Fault;
-use minder_proto::id::SessionId;
+use minder_proto::event::Receipt;
+use minder_proto::id::{Party, SessionId};
+use minder_proto::queue;
 use minder_proto::rpc::HookAnswer;
 use tokio::sync::oneshot;
 
@@ -46,6 +48,30 @@ impl Delivery {
     /// True if a hook waits to wake this session.
     pub fn has_waiter(&self, session: SessionId) -> bool {
         self.memory().waiters.contains_key(&session)
+    }
+
+    /// A conversation ended in its process: its waiter ends, and what was handed to it without evidence waits again.
+    pub async fn conversation_ended(self: &Arc<Self>, session: SessionId, conversation: &str) {
+        let its = self.memory().waiters.get(&session).is_some_and(|w| w.conversation == conversation);
+        if its {
+            self.end_waiter(session, HookAnswer::default());
+        }
+        let party = Party::Session(session);
+        let out = self
+            .store
+            .read(move |state| {
+                let queue = state.inbox(party).map(|i| &i.queue);
+                let out = queue.into_iter().flat_map(queue::Queue::iter).filter(|e| {
+                    e.receipt == Receipt::Handed && e.channel.as_deref() == Some("hook") && e.reason.is_none()
+                });
+                out.map(|e| (e.id, party)).collect::<Vec<_>>()
+            })
+            .await;
+        if let Ok(out) = out
+            && !out.is_empty()
+        {
+            self.give_back(out).await;
+        }
     }
 
     /// Ends a session's waiter with what it shall print.

@@ -95,6 +95,7 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
         process: born.process,
         compacting: false,
         turn: None,
+        last_turn: None,
         unknown: serde_json::Map::new(),
     })?;
     if let Some(parent) = born.parent {

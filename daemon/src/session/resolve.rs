@@ -70,33 +70,34 @@ pub struct Lookup {
     pub id: MessageId,
 }
 
-/// The message whose id ends so: in the queues and the recent past first, else in the ledgers and timelines of
-/// `parties` (a search of files, for calls by people).
-pub fn message(state: &State, home: &Home, end: &str) -> Result<Lookup, Fault> {
-    let short = end.len() < MIN_PARTIAL || !end.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-    if short {
+/// The messages whose ids end so, as far as the queues and the recent past know them. A text that cannot name one
+/// is an error.
+pub fn message(state: &State, end: &str) -> Result<Vec<Lookup>, Fault> {
+    if end.len() < MIN_PARTIAL || !end.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') {
         return Err(Fault::new(
             Kind::InvalidParams,
             format!("not a message id: {end:?} (the last {MIN_PARTIAL} or more characters of one)"),
         ));
     }
-    let mut found: Vec<Lookup> =
-        state.find_message(end).into_iter().map(|(to, id)| Lookup { to, id }).collect();
-    if found.is_empty() {
-        let everybody = state.records().map(|r| Party::Session(r.id)).chain([Party::Operator]);
-        found = everybody.flat_map(|to| in_ledger(home, to, end)).collect();
-        found.sort_by_key(|l| (l.to, l.id));
-        found.dedup();
-    }
-    match found.as_slice() {
+    Ok(state.find_message(end).into_iter().map(|(to, id)| Lookup { to, id }).collect())
+}
+
+/// The same from the ledgers and timelines of `parties`: a search of files, for what was settled long ago.
+pub fn message_in_files(home: &Home, parties: &[Party], end: &str) -> Vec<Lookup> {
+    let mut found: Vec<Lookup> = parties.iter().flat_map(|to| in_ledger(home, *to, end)).collect();
+    found.sort_by_key(|l| (l.to, l.id));
+    found.dedup();
+    found
+}
+
+/// Exactly one of them.
+pub fn only(found: &[Lookup], end: &str) -> Result<Lookup, Fault> {
+    match found {
         [one] => Ok(*one),
         [] => Err(Fault::new(Kind::NotFound, format!("no message {end:?}"))),
         many => {
             let ids: Vec<String> = many.iter().map(|l| l.id.to_string()).collect();
-            Err(Fault::new(
-                Kind::Ambiguous,
-                format!("{end:?} fits {} messages: {}", ids.len(), ids.join(", ")),
-            ))
+            Err(Fault::new(Kind::Ambiguous, format!("{end:?} fits {} messages: {}", ids.len(), ids.join(", "))))
         }
     }
 }

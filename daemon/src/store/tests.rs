@@ -36,6 +36,7 @@ fn record(label: &str) -> SessionRecord {
         process: None,
         compacting: false,
         turn: None,
+        last_turn: None,
         unknown: serde_json::Map::new(),
     }
 }
@@ -108,6 +109,7 @@ impl Rig {
                     by: Author::Agent,
                     cause: None,
                     turn: None,
+        last_turn: None,
                     turn_end: false,
                     text: None,
                     proof: None,

@@ -375,6 +375,11 @@ impl<'a> Txn<'a> {
         Ok(seq)
     }
 
+    /// True if nothing was changed so far.
+    pub fn is_unchanged(&self) -> bool {
+        self.undo.is_empty()
+    }
+
     /// The lines appended so far.
     pub fn appended(&self) -> &[Appended] {
         &self.appended

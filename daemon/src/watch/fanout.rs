@@ -1,7 +1,7 @@
 //! The fan-out: a contributor to every commit that holds a state line. Its cost grows with the number of the
 //! target's watchers, never with the fleet.
 
-use minder_proto::event::{About, Body, Message, NoticeKind, Transition};
+use minder_proto::event::{About, Author, Body, Message, NoticeKind, Transition};
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::record::Watcher;
 
@@ -61,16 +61,15 @@ fn decide(
     line: &Transition,
     hops: u8,
 ) -> (Vec<SessionId>, Vec<SessionId>) {
+    // What a session or the person says is always told. What a hook says may be the echo of a notice.
+    let said = matches!(line.by, Author::Agent | Author::Operator);
+    let echo = |watcher| !said && (hops > HOPS_MAX || came_from(state, target, watcher, line.cause));
     let mut told = Vec::new();
     let mut gone = Vec::new();
     for w in watchers {
         if state.session(w.watcher).is_none() {
             gone.push(w.watcher);
-        } else if w.watcher != target
-            && w.states.contains(line.to, line.turn_end)
-            && hops <= HOPS_MAX
-            && !came_from(state, target, w.watcher, line.cause)
-        {
+        } else if w.watcher != target && w.states.contains(line.to, line.turn_end) && !echo(w.watcher) {
             told.push(w.watcher);
         }
     }

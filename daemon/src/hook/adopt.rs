@@ -1,0 +1,134 @@
+//! Which session a hook speaks for: a known conversation's, a process's under a new id, a new one, or none.
+
+use minder_proto::config::AdoptMode;
+use minder_proto::error::Fault;
+use minder_proto::id::SessionId;
+use minder_proto::record::{Channel, Process};
+use minder_proto::rpc::HookEnv;
+
+use super::{Heard, Origin, Payload};
+use crate::identity::process_of;
+use crate::session::{Born, bind, create};
+use crate::store::Txn;
+
+/// The session that this event belongs to; registered now if it is to be. None: nothing is written.
+pub fn session_of(
+    txn: &mut Txn<'_>,
+    harness: &str,
+    payload: &Payload,
+    heard: &Heard,
+    env: &HookEnv,
+    origin: &Origin,
+) -> Result<Option<SessionId>, Fault> {
+    let process = match origin {
+        Origin::Peer(ancestry) => ancestry.harness().map(|a| a.process.clone()),
+        Origin::Spooled(_) => None,
+    };
+    if let Some(id) = txn.state().by_binding(harness, &payload.session_id) {
+        return known(txn, id, payload, process, origin);
+    }
+    if let (Heard::Begins { source }, Some(process)) = (heard, &process)
+        && matches!(source.as_str(), "clear" | "compact")
+    {
+        let mut here = txn.state().by_process(process).map(|s| s.record.id);
+        if let (Some(id), None) = (here.next(), here.next()) {
+            bind(txn, id, harness, &payload.session_id, source, payload.transcript_path.clone())?;
+            return Ok(Some(id));
+        }
+    }
+    if matches!(heard, Heard::Ends(_)) || !wanted(txn, payload, env) {
+        return Ok(None);
+    }
+    leave_others(txn, process.as_ref(), None)?;
+    let why = match heard {
+        Heard::Begins { source } => source.clone(),
+        _ => "startup".to_owned(),
+    };
+    let born = Born {
+        label: None,
+        title: None,
+        harness: Some(harness.to_owned()),
+        conversation: Some((payload.session_id.clone(), why, payload.transcript_path.clone())),
+        dir: payload.cwd.clone().unwrap_or_else(|| "/".to_owned()),
+        parent: None,
+        primary: false,
+        channel: Channel::Hook,
+        process,
+        adopted: true,
+    };
+    create(txn, born).map(Some)
+}
+
+/// A known conversation: its own process, a new one after the old is dead, or a second writer (nothing is written).
+fn known(
+    txn: &mut Txn<'_>,
+    id: SessionId,
+    payload: &Payload,
+    process: Option<Process>,
+    origin: &Origin,
+) -> Result<Option<SessionId>, Fault> {
+    let record = &txn.session(id)?.record;
+    let bound = record.process.clone();
+    let transcript = record.live_binding().and_then(|b| b.transcript.clone());
+    if let (Some(bound), Origin::Peer(ancestry)) = (&bound, origin)
+        && bound.ended.is_none()
+        && !ancestry.includes(bound)
+        && lives(bound)
+    {
+        tracing::warn!(session = %id, pid = bound.pid, "a second process writes this conversation; it is not heard");
+        return Ok(None);
+    }
+    if let Some(process) = process
+        && bound.as_ref().is_none_or(|b| b.ended.is_some() || !b.is(&process))
+    {
+        leave_others(txn, Some(&process), Some(id))?;
+        txn.edit(id, |r| {
+            if bound.is_some() {
+                r.incarnation += 1;
+                r.turn = None;
+            }
+            r.process = Some(process);
+        })?;
+    }
+    if payload.transcript_path.is_some() && payload.transcript_path != transcript {
+        txn.edit(id, |r| {
+            if let Some(b) = r.bindings.iter_mut().rev().find(|b| b.until.is_none()) {
+                b.transcript.clone_from(&payload.transcript_path);
+            }
+        })?;
+    }
+    Ok(Some(id))
+}
+
+/// True if this very process runs, not a later one of its number.
+fn lives(process: &Process) -> bool {
+    process_of(process.pid).is_some_and(|p| p.is(process))
+}
+
+/// A process has one conversation: a session that it was before is without a process now.
+fn leave_others(txn: &mut Txn<'_>, process: Option<&Process>, but: Option<SessionId>) -> Result<(), Fault> {
+    let Some(process) = process else { return Ok(()) };
+    let others: Vec<SessionId> =
+        txn.state().by_process(process).map(|s| s.record.id).filter(|id| Some(*id) != but).collect();
+    for other in others {
+        txn.edit(other, |r| {
+            r.process = None;
+            r.turn = None;
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether a conversation that nobody registered becomes a session.
+fn wanted(txn: &Txn<'_>, payload: &Payload, env: &HookEnv) -> bool {
+    let adopt = &txn.config().adopt;
+    let unattended = env.attended == Some(false) || env.entrypoint.as_deref() == Some("sdk-cli");
+    let mode = match adopt.mode {
+        AdoptMode::Off => false,
+        AdoptMode::Attended => !unattended,
+        AdoptMode::All => true,
+    };
+    let ignored =
+        payload.cwd.as_ref().is_some_and(|cwd| adopt.ignore.iter().any(|d| std::path::Path::new(cwd).starts_with(d)));
+    mode && !ignored
+}

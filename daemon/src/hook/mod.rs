@@ -1,0 +1,155 @@
+//! What harnesses say through their hooks: conversations become sessions, turns begin and end, dialogs open. Each call
+//! is one round trip that also brings what waits for the session. A hook speaks for a session only where the session
+//! does not speak for itself.
+//!
+//! Uses: `store`, `session`, `delivery`, `identity`. Used by: `server`, `spool`.
+
+use std::sync::Arc;
+
+use minder_proto::error::Fault;
+use minder_proto::event::Receipt;
+use minder_proto::id::SessionId;
+use minder_proto::rpc::{HookAnswer, HookEvent, HookWait};
+use minder_proto::stamp::Stamp;
+
+use crate::delivery::Delivery;
+use crate::identity::Ancestry;
+use crate::store::{Store, Txn};
+
+mod adopt;
+mod payload;
+mod react;
+mod turn;
+
+pub use payload::{Heard, Payload};
+
+/// Serves hooks.
+pub struct Hooks {
+    store: Store,
+    delivery: Arc<Delivery>,
+}
+
+/// Where a hook's call came from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// Over the socket: the kernel says who its ancestors are.
+    Peer(Ancestry),
+    /// From the spool, said then.
+    Spooled(Stamp),
+}
+
+impl Hooks {
+    /// Hooks over a store.
+    pub fn new(store: Store, delivery: Arc<Delivery>) -> Self {
+        Self { store, delivery }
+    }
+
+    /// One event. What is not for minder is answered with silence.
+    pub async fn event(&self, call: HookEvent, origin: Origin) -> Result<HookAnswer, Fault> {
+        let Some((payload, heard)) = payload::read(&call.harness, call.payload) else {
+            return Ok(HookAnswer::default());
+        };
+        if call.env.turn.is_some() {
+            return Ok(HookAnswer::default()); // minder's own run: the runner speaks for it
+        }
+        self.gather_evidence(&call.harness, &payload).await;
+        let home = self.store.home().clone();
+        let (harness, env, key) = (call.harness, call.env, call.key);
+        let conversation = payload.session_id.clone();
+        let transcript = payload.transcript_path.clone();
+        let done = self
+            .store
+            .write(move |txn| {
+                let once = format!("hook/{key}");
+                if txn.state().remembered(&once).is_some() {
+                    return Ok(react::Reaction::default());
+                }
+                let Some(session) = adopt::session_of(txn, &harness, &payload, &heard, &env, &origin)? else {
+                    return Ok(react::Reaction::default());
+                };
+                let late = matches!(origin, Origin::Spooled(at) if txn.session(session)?.record.state_at > at);
+                let reaction = if late {
+                    react::Reaction::of(session)
+                } else {
+                    react::react(txn, &home, session, &payload, heard)?
+                };
+                if !txn.is_unchanged() {
+                    txn.remember(once, 0, serde_json::Value::Null);
+                }
+                Ok(reaction)
+            })
+            .await?;
+        if let Some(session) = done.session {
+            if !done.answered.is_empty() {
+                self.delivery.answer_text(&done.answered, &done.answer);
+            }
+            if done.handed
+                && let Some(path) = &transcript
+            {
+                self.delivery.watch_transcript(session, path.as_ref());
+            }
+            if done.conversation_ended {
+                self.delivery.conversation_ended(session, &conversation).await;
+            }
+        }
+        Ok(done.print)
+    }
+
+    /// A waiter: answers when something may enter an idle session.
+    pub async fn wait(&self, call: HookWait) -> Result<HookAnswer, Fault> {
+        let Some((payload, _)) = payload::read(&call.harness, call.payload) else {
+            return Ok(HookAnswer::default());
+        };
+        let unattended = call.env.attended == Some(false) || call.env.entrypoint.as_deref() == Some("sdk-cli");
+        if call.env.turn.is_some() || unattended {
+            return Ok(HookAnswer::default());
+        }
+        match self.registered(&call.harness, &payload.session_id).await? {
+            Some(session) => self.delivery.wait(session, payload.session_id, call.resume).await,
+            None => Ok(HookAnswer::default()),
+        }
+    }
+
+    /// The session of a conversation. Its first event's two hooks start together: the one that registers it may be
+    /// behind the one that waits.
+    async fn registered(&self, harness: &str, conversation: &str) -> Result<Option<SessionId>, Fault> {
+        const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+        let bell = self.delivery.any_change();
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let (harness, conversation) = (harness.to_owned(), conversation.to_owned());
+            let found = self.store.read(move |s| s.by_binding(&harness, &conversation)).await?;
+            if found.is_some() || tokio::time::timeout_at(deadline, bell.notified()).await.is_err() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Looks whether what was handed before stands in the transcript by now: the end of a turn answers what was
+    /// seen in it.
+    async fn gather_evidence(&self, harness: &str, payload: &Payload) {
+        let (harness, conversation) = (harness.to_owned(), payload.session_id.clone());
+        let session = self
+            .store
+            .read(move |state| {
+                let id = state.by_binding(&harness, &conversation)?;
+                let queue = &state.session(id)?.inbox.queue;
+                queue.iter().any(|e| e.receipt == Receipt::Handed).then_some(id)
+            })
+            .await;
+        if let Ok(Some(session)) = session {
+            self.delivery.look_for_evidence(session).await;
+        }
+    }
+}
+
+/// The first words of a text, for a note or a title.
+fn first_words(text: &str, most: usize) -> String {
+    let line = minder_proto::text::first_line(text);
+    minder_proto::text::fit(&minder_proto::text::one_line(line), most)
+}
+
+/// Whether the words of prompts and answers may go into the store.
+fn keeps_text(txn: &Txn<'_>) -> bool {
+    txn.config().adopt.text
+}

@@ -1,0 +1,221 @@
+//! What Claude Code gives its hooks on standard input, and what of it minder hears. A shape that is not this one is
+//! another program's: silence.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::first_words;
+
+/// One hook's input; every field that some event has.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Payload {
+    /// The conversation.
+    pub session_id: String,
+    /// Which event.
+    pub hook_event_name: String,
+    /// Where the conversation is written.
+    pub transcript_path: Option<String>,
+    /// Its working directory.
+    pub cwd: Option<String>,
+    /// The turn; the same for all its events.
+    pub prompt_id: Option<String>,
+    /// Set in a sub-agent's events.
+    pub agent_id: Option<String>,
+    source: Option<String>,
+    prompt: Option<String>,
+    tool_name: Option<String>,
+    tool_input: Option<Value>,
+    stop_hook_active: bool,
+    last_assistant_message: Option<String>,
+    background_tasks: Vec<Task>,
+    error: Option<String>,
+    reason: Option<String>,
+}
+
+/// A task that runs in the background at the end of a turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Task {
+    /// Its command, where it is one.
+    pub command: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// `running`, or something that is over.
+    pub status: Option<String>,
+}
+
+/// What minder hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A conversation begins, or goes on under a new id.
+    Begins {
+        /// `startup`, `resume`, `clear`, `compact`, `fork`.
+        source: String,
+    },
+    /// A prompt was taken.
+    Prompt(String),
+    /// A tool call is over.
+    ToolDone(String),
+    /// A dialog is open: the tool, and what a note says of it.
+    Dialog {
+        /// The tool.
+        tool: String,
+        /// `permission: Bash rm -rf build/`, `question: Which database?`
+        note: String,
+    },
+    /// The turn would end.
+    TurnEnd {
+        /// A hook kept it going before, or a waiter started it.
+        active: bool,
+        /// Its last answer.
+        text: String,
+        /// What still runs.
+        tasks: Vec<Task>,
+    },
+    /// The model failed for good.
+    TurnFailed(String),
+    /// The conversation ends in this process.
+    Ends(String),
+    /// The conversation is being compacted, or has been.
+    Compacting(bool),
+}
+
+/// Reads a harness's payload. None: not for minder.
+pub fn read(harness: &str, payload: Value) -> Option<(Payload, Heard)> {
+    if harness != "claude" {
+        return None;
+    }
+    let payload: Payload = serde_json::from_value(payload).ok()?;
+    let plain = |id: &str| !id.is_empty() && id.len() <= 128 && !id.contains(char::is_control);
+    if !plain(&payload.session_id) || payload.agent_id.is_some() {
+        return None; // a sub-agent's events never touch the session's state
+    }
+    let heard = Heard::of(&payload)?;
+    Some((payload, heard))
+}
+
+impl Heard {
+    fn of(p: &Payload) -> Option<Self> {
+        let tool = || p.tool_name.clone().unwrap_or_default();
+        Some(match p.hook_event_name.as_str() {
+            "SessionStart" => Self::Begins { source: p.source.clone().unwrap_or_else(|| "startup".to_owned()) },
+            "UserPromptSubmit" => Self::Prompt(p.prompt.clone().unwrap_or_default()),
+            "PostToolUse" | "PostToolUseFailure" => Self::ToolDone(tool()),
+            "PermissionRequest" => Self::Dialog { tool: tool(), note: dialog_note(p) },
+            "Stop" => Self::TurnEnd {
+                active: p.stop_hook_active,
+                text: p.last_assistant_message.clone().unwrap_or_default(),
+                tasks: p.background_tasks.clone(),
+            },
+            "StopFailure" => Self::TurnFailed(p.error.clone().unwrap_or_else(|| "unknown".to_owned())),
+            "SessionEnd" => Self::Ends(p.reason.clone().unwrap_or_else(|| "other".to_owned())),
+            "PreCompact" => Self::Compacting(true),
+            "PostCompact" => Self::Compacting(false),
+            _ => return None,
+        })
+    }
+}
+
+fn dialog_note(p: &Payload) -> String {
+    let tool = p.tool_name.as_deref().unwrap_or("a tool");
+    let input = |pointer: &str| p.tool_input.as_ref().and_then(|v| v.pointer(pointer)).and_then(Value::as_str);
+    if tool == "AskUserQuestion" {
+        let question = input("/questions/0/question").unwrap_or("a question");
+        return format!("question: {}", first_words(question, 200));
+    }
+    let what = ["/command", "/file_path", "/url", "/pattern", "/path", "/description"].into_iter().find_map(input);
+    let what = what.map(|w| format!(" {}", first_words(w, 200))).unwrap_or_default();
+    format!("permission: {tool}{what}")
+}
+
+impl Task {
+    /// True while it runs.
+    pub fn runs(&self) -> bool {
+        self.status.as_deref().is_none_or(|s| s == "running" || s == "pending")
+    }
+
+    /// What it is, in a few words.
+    pub fn name(&self) -> String {
+        first_words(self.command.as_deref().or(self.description.as_deref()).unwrap_or("a task"), 80)
+    }
+
+    /// For whom it waits, where it is a `minder wait`: everybody where it names nobody.
+    pub fn waits_for(&self) -> Option<String> {
+        let command = self.command.as_deref()?;
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let at = words.iter().position(|w| w.rsplit('/').next() == Some("minder"))?;
+        let mut rest = words[at + 1..].iter().copied().peekable();
+        while rest.peek().is_some_and(|w| *w == "session" || w.starts_with("--")) {
+            rest.next();
+        }
+        if rest.next() != Some("wait") {
+            return None;
+        }
+        let mut whom = Vec::new();
+        while let Some(word) = rest.next() {
+            match word {
+                "--timeout" | "--states" | "--since" | "--name" | "--only" => drop(rest.next()),
+                w if w.starts_with(['&', '|', ';', '>', '2']) => break,
+                w if w.starts_with('-') => {}
+                w => whom.push(w),
+            }
+        }
+        Some(if whom.is_empty() { "every session".to_owned() } else { whom.join(" ") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn heard(mut payload: Value) -> Option<Heard> {
+        payload["session_id"] = json!("c1");
+        read("claude", payload).map(|(_, h)| h)
+    }
+
+    #[test]
+    fn events_are_heard() {
+        let dialog = json!({"hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": "rm -rf build/\nls"}});
+        assert_eq!(
+            heard(dialog),
+            Some(Heard::Dialog { tool: "Bash".into(), note: "permission: Bash rm -rf build/".into() })
+        );
+        let question = json!({"hook_event_name": "PermissionRequest", "tool_name": "AskUserQuestion",
+            "tool_input": {"questions": [{"question": "Which database?"}]}});
+        assert_eq!(
+            heard(question),
+            Some(Heard::Dialog { tool: "AskUserQuestion".into(), note: "question: Which database?".into() })
+        );
+        assert_eq!(
+            heard(json!({"hook_event_name": "Stop", "stop_hook_active": true, "last_assistant_message": "ok"})),
+            Some(Heard::TurnEnd { active: true, text: "ok".into(), tasks: vec![] })
+        );
+    }
+
+    #[test]
+    fn what_is_not_for_minder_is_not_heard() {
+        assert_eq!(heard(json!({"hook_event_name": "Stop", "agent_id": "a1"})), None, "a sub-agent");
+        assert_eq!(heard(json!({"hook_event_name": "PreToolUse"})), None);
+        assert_eq!(heard(json!({"hookEventName": "Stop"})), None, "another harness's shape");
+        assert!(read("claude", json!([1, 2])).is_none());
+        assert!(read("claude", json!({"session_id": "", "hook_event_name": "Stop"})).is_none());
+        assert!(read("claude", json!({"session_id": "a\nb", "hook_event_name": "Stop"})).is_none());
+        assert!(read("codex", json!({"session_id": "c1", "hook_event_name": "Stop"})).is_none());
+        // An argument of that name inside the tool's input is not the harness's word.
+        let faked = json!({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"agent_id": "a1"}});
+        assert_eq!(heard(faked), Some(Heard::ToolDone("Bash".into())));
+    }
+
+    #[test]
+    fn a_wait_in_the_background_is_recognised() {
+        let waits = |c: &str| Task { command: Some(c.into()), ..Task::default() }.waits_for();
+        assert_eq!(waits("minder wait api").as_deref(), Some("api"));
+        assert_eq!(waits("cd /x && /opt/bin/minder session wait --timeout 5m api web 2>&1").as_deref(), Some("api web"));
+        assert_eq!(waits("minder --json wait").as_deref(), Some("every session"));
+        assert_eq!(waits("minder ls"), None);
+        assert_eq!(waits("npm run wait"), None);
+    }
+}

@@ -1,0 +1,289 @@
+//! What follows from an event: the turn, the state that a hook says, what the hook prints.
+
+use minder_proto::config::Brief;
+use minder_proto::envelope;
+use minder_proto::error::Fault;
+use minder_proto::event::{Author, Body, Receipt, cut};
+use minder_proto::id::{MessageId, Party, SessionId};
+use minder_proto::layout::Home;
+use minder_proto::queue;
+use minder_proto::record::{TitleSource, TurnOrigin};
+use minder_proto::rpc::HookAnswer;
+use minder_proto::snapshot;
+use minder_proto::state::State;
+
+use super::payload::Task;
+use super::{Heard, Payload, first_words, keeps_text, turn};
+use crate::delivery::evidence::evident;
+use crate::delivery::hand::{Handed, hand};
+use crate::delivery::rules::Boundary;
+use crate::session::{Declaration, declare};
+use crate::store::Txn;
+
+/// Columns of a title or note that is made of a prompt.
+const WORDS: usize = 80;
+
+/// What an event led to.
+#[derive(Clone, Debug, Default)]
+pub struct Reaction {
+    /// The session it belongs to.
+    pub session: Option<SessionId>,
+    /// What the hook prints.
+    pub print: HookAnswer,
+    /// Something was handed over.
+    pub handed: bool,
+    /// Messages that a turn's end answered, and its whole text.
+    pub answered: Vec<MessageId>,
+    /// The text.
+    pub answer: String,
+    /// The conversation is over in this process.
+    pub conversation_ended: bool,
+}
+
+impl Reaction {
+    /// Nothing but whose it was.
+    pub fn of(session: SessionId) -> Self {
+        Self { session: Some(session), ..Self::default() }
+    }
+
+    fn context(session: SessionId, event: &str, text: String, handed: bool) -> Self {
+        let print = if text.is_empty() {
+            HookAnswer::default()
+        } else {
+            let json = serde_json::json!({
+                "hookSpecificOutput": {"hookEventName": event, "additionalContext": text}
+            });
+            HookAnswer { stdout: format!("{json}\n"), ..HookAnswer::default() }
+        };
+        Self { session: Some(session), print, handed, ..Self::default() }
+    }
+}
+
+/// Applies an event to its session.
+pub fn react(
+    txn: &mut Txn<'_>,
+    home: &Home,
+    id: SessionId,
+    payload: &Payload,
+    heard: Heard,
+) -> Result<Reaction, Fault> {
+    let max = txn.config().hook.max_chars;
+    match heard {
+        Heard::Begins { source } => begins(txn, id, &source),
+        Heard::Prompt(prompt) => {
+            self::prompt(txn, home, id, payload, &prompt)?;
+            let handed = hand(txn, home, id, Boundary::Prompt, max)?;
+            Ok(context(id, "UserPromptSubmit", handed))
+        }
+        Heard::ToolDone(tool) => {
+            if !turn::ensure(txn, id, payload.prompt_id.as_ref())? {
+                return Ok(Reaction::of(id));
+            }
+            dialog_over(txn, id, &tool)?;
+            let handed = hand(txn, home, id, Boundary::ToolDone, max)?;
+            Ok(context(id, &payload.hook_event_name, handed))
+        }
+        Heard::Dialog { tool, note } => {
+            if turn::ensure(txn, id, payload.prompt_id.as_ref())? {
+                let note = if keeps_text(txn) { note } else { format!("permission: {tool}") };
+                txn.edit(id, |r| {
+                    if let Some(turn) = &mut r.turn {
+                        turn.dialog = Some(tool);
+                    }
+                })?;
+                declare(txn, id, Declaration::new(State::Asking, Some(note), Author::Hook))?;
+            }
+            Ok(Reaction::of(id))
+        }
+        Heard::TurnEnd { active, text, tasks } => turn_end(txn, home, id, payload, active, text, &tasks),
+        Heard::TurnFailed(error) => {
+            turn::end(txn, id, payload.prompt_id.as_ref())?;
+            let note = Some(format!("the model failed: {}", first_words(&error, WORDS)));
+            declare(txn, id, Declaration::new(State::Error, note, Author::Hook))?;
+            Ok(Reaction::of(id))
+        }
+        Heard::Ends(reason) => {
+            turn::end(txn, id, None)?;
+            let text = format!("the conversation ended in its process: {}", first_words(&reason, WORDS));
+            txn.append(Party::Session(id), Body::Note { what: "session-end".to_owned(), text })?;
+            Ok(Reaction { conversation_ended: true, ..Reaction::of(id) })
+        }
+        Heard::Compacting(now) => {
+            txn.edit(id, |r| r.compacting = now)?;
+            Ok(Reaction::of(id))
+        }
+    }
+}
+
+fn context(id: SessionId, event: &str, handed: Handed) -> Reaction {
+    let any = !handed.ids.is_empty();
+    Reaction::context(id, event, handed.text, any)
+}
+
+/// A conversation begins: nothing runs in it, and a session that somebody is told about is told how to speak.
+fn begins(txn: &mut Txn<'_>, id: SessionId, source: &str) -> Result<Reaction, Fault> {
+    if source != "compact" {
+        turn::end(txn, id, None)?;
+    }
+    txn.edit(id, |r| r.compacting = false)?;
+    let session = txn.session(id)?;
+    let wanted = match txn.config().hooks.brief {
+        Brief::Never => false,
+        Brief::Always => true,
+        Brief::Watched => session.record.parent.is_some() || !session.watchers.is_empty(),
+    };
+    let text = if wanted { brief(txn, id)? } else { String::new() };
+    Ok(Reaction::context(id, "SessionStart", text, false))
+}
+
+/// Four lines: who you are, who is told, how to declare, how to write.
+fn brief(txn: &Txn<'_>, id: SessionId) -> Result<String, Fault> {
+    let session = txn.session(id)?;
+    let label = &session.record.label;
+    let named = |other: SessionId| {
+        let record = &txn.state().session(other)?.record;
+        Some(format!("\"{}\" ({})", record.label, other.short()))
+    };
+    let told: Vec<String> = session.watchers.iter().filter_map(|w| named(w.watcher)).collect();
+    let told = match told.as_slice() {
+        [] => String::new(),
+        [one] => format!("; {one} is told of every state you declare"),
+        many => format!("; {} are told of every state you declare", many.join(", ")),
+    };
+    let parent = session.record.parent.and_then(named);
+    let write = match parent {
+        Some(_) => "To write to it: minder send @parent - <<'EOF'.",
+        None => "To write to a session: minder send LABEL - <<'EOF'.",
+    };
+    Ok(format!(
+        "[minder] You are \"{label}\" ({}){told}.\nBefore you end a turn: minder state asking|review|done|parked --note \"one line\".\n{write} Text that begins with [minder] is from\nother sessions, not from your user. More: minder help agent",
+        id.short()
+    ))
+}
+
+/// A prompt was taken: whose it is, what it shows to have been read, the turn it begins.
+fn prompt(txn: &mut Txn<'_>, home: &Home, id: SessionId, payload: &Payload, prompt: &str) -> Result<(), Fault> {
+    let handed = txn.session(id)?.inbox.queue.iter().filter(|e| e.receipt == Receipt::Handed);
+    let shown: Vec<queue::Entry> = handed.filter(|e| envelope::shows(prompt, e.id)).cloned().collect();
+    let running = txn.session(id)?.record.turn.clone();
+    let joins =
+        running.is_some_and(|t| t.prompt_id.is_some() && t.prompt_id.as_ref() == payload.prompt_id.as_ref());
+    if !joins {
+        let from_minder = |e: &&queue::Entry| e.brief.as_ref().is_none_or(|b| b.from == Party::Minder);
+        let message = shown.iter().find(|e| !from_minder(e));
+        let (by, cause) = match (message, shown.first()) {
+            (Some(message), _) => (TurnOrigin::Message, Some(message.clone())),
+            (None, Some(notice)) => (TurnOrigin::Notice, Some(notice.clone())),
+            (None, None) if prompt.starts_with("<task-notification>") => (TurnOrigin::Background, None),
+            (None, None) => (TurnOrigin::Operator, None),
+        };
+        let note = match (by, &cause) {
+            _ if !keeps_text(txn) => None,
+            (TurnOrigin::Operator, _) => Some(first_words(prompt, WORDS)),
+            (TurnOrigin::Message, Some(entry)) => {
+                let dir = snapshot::party_dir(home, Party::Session(id));
+                let body = snapshot::message_of(&dir, entry).ok().flatten().map(|m| m.body);
+                body.map(|b| first_words(&b, WORDS))
+            }
+            (TurnOrigin::Background, _) => Some("a background task ended".to_owned()),
+            (TurnOrigin::Notice | TurnOrigin::Message, _) => None,
+        };
+        let note = note.filter(|n| !n.is_empty());
+        if by == TurnOrigin::Operator {
+            title(txn, id, note.as_deref())?;
+        }
+        turn::begin(txn, id, payload.prompt_id.clone(), by, cause.map(|e| e.id), note)?;
+    }
+    for entry in shown {
+        evident(txn, id, entry.id, "prompt")?;
+    }
+    Ok(())
+}
+
+/// A session that nobody named is called by the first words that its person said to it.
+fn title(txn: &mut Txn<'_>, id: SessionId, words: Option<&str>) -> Result<(), Fault> {
+    let Some(words) = words else { return Ok(()) };
+    let before = txn.session(id)?.record.title.clone();
+    if txn.session(id)?.record.title_from != TitleSource::None {
+        return Ok(());
+    }
+    txn.edit(id, |r| {
+        words.clone_into(&mut r.title);
+        r.title_from = TitleSource::Prompt;
+    })?;
+    let line = Body::Record { what: "title".to_owned(), from: Some(before), to: Some(words.to_owned()) };
+    txn.append(Party::Session(id), line).map(|_| ())
+}
+
+/// The end of the tool that a dialog was about is the answer to the dialog.
+fn dialog_over(txn: &mut Txn<'_>, id: SessionId, tool: &str) -> Result<(), Fault> {
+    let record = &txn.session(id)?.record;
+    if record.turn.as_ref().and_then(|t| t.dialog.as_deref()) != Some(tool) {
+        return Ok(());
+    }
+    let hook_asks = record.state == State::Asking && record.state_by == Author::Hook;
+    txn.edit(id, |r| {
+        if let Some(turn) = &mut r.turn {
+            turn.dialog = None;
+        }
+    })?;
+    if hook_asks {
+        declare(txn, id, Declaration::new(State::Working, None, Author::Hook))?;
+    }
+    Ok(())
+}
+
+/// The turn would end. What waits keeps it going, at most once for each message; else it is over.
+fn turn_end(
+    txn: &mut Txn<'_>,
+    home: &Home,
+    id: SessionId,
+    payload: &Payload,
+    active: bool,
+    text: String,
+    tasks: &[Task],
+) -> Result<Reaction, Fault> {
+    if !turn::ensure(txn, id, payload.prompt_id.as_ref())? && !active {
+        return Ok(Reaction::of(id)); // said twice
+    }
+    if !active {
+        let max = txn.config().hook.max_chars;
+        let handed = hand(txn, home, id, Boundary::TurnEnd, max)?;
+        if !handed.ids.is_empty() {
+            // Exit 2 with the text on stderr reaches the model once; a `block` decision reaches it twice.
+            let print = HookAnswer { stderr: handed.text, exit: 2, ..HookAnswer::default() };
+            return Ok(Reaction { print, handed: true, ..Reaction::of(id) });
+        }
+    }
+    let turn = turn::end(txn, id, payload.prompt_id.as_ref())?;
+    let (declared, by) = turn.as_ref().map_or((false, TurnOrigin::Operator), |t| (t.declared, t.by));
+    if by != TurnOrigin::Notice && !declared {
+        let waits = tasks.iter().filter(|t| t.runs()).find_map(Task::waits_for);
+        let said = match waits {
+            Some(whom) => Declaration::new(State::Parked, Some(format!("waits for {whom}")), Author::Hook),
+            None => Declaration {
+                turn_end: true,
+                text: keeps_text(txn).then(|| text.clone()),
+                ..Declaration::new(State::Idle, end_note(txn, &text, tasks), Author::Hook)
+            },
+        };
+        declare(txn, id, said)?;
+    }
+    let answered = turn.map(|t| t.messages).unwrap_or_default();
+    let seq = txn.session(id)?.record.state_seq;
+    turn::answer(txn, id, &answered, seq)?;
+    Ok(Reaction { answered, answer: text, ..Reaction::of(id) })
+}
+
+/// The first line of the answer, with what still runs before it.
+fn end_note(txn: &Txn<'_>, text: &str, tasks: &[Task]) -> Option<String> {
+    let running: Vec<String> = tasks.iter().filter(|t| t.runs()).map(Task::name).collect();
+    let first = if keeps_text(txn) { first_words(text, 200) } else { String::new() };
+    let note = match (running.is_empty(), keeps_text(txn)) {
+        (true, _) => first,
+        (false, false) => "background".to_owned(),
+        (false, true) => format!("background: {}; {first}", running.join(", ")),
+    };
+    let note = cut(note.trim_end_matches([' ', ';']), minder_proto::event::NOTE_MAX).to_owned();
+    (!note.is_empty()).then_some(note)
+}
