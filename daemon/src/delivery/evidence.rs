@@ -201,7 +201,12 @@ mod tests {
                 false,
             ),
             (format!("{{\"type\":\"assistant\",\"message\":\"{text}\"}}\n"), false),
-            (format!("{{\"type\":\"user\",\"message\":{{\"content\":[{{\"type\":\"tool_result\",\"content\":\"{text}\"}}]}}}}\n"), false),
+            (
+                format!(
+                    "{{\"type\":\"user\",\"message\":{{\"content\":[{{\"type\":\"tool_result\",\"content\":\"{text}\"}}]}}}}\n"
+                ),
+                false,
+            ),
             (format!("not json {text}\n"), false),
             ("{\"type\":\"user\",\"message\":\"nothing of ours\"}\n".to_owned(), false),
             (

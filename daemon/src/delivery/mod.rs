@@ -8,8 +8,10 @@
 //! Uses: `store`, `session`. Used by: `hook`, `server`.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use minder_proto::event::{Body, Receipt};
 use minder_proto::id::{MessageId, Party, SessionId};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -55,6 +57,11 @@ impl Delivery {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Messages that died since the daemon started.
+    pub fn dead(&self) -> u64 {
+        self.changes.dead.load(Ordering::Relaxed)
+    }
+
     /// A bell that rings at every commit for as long as it is held.
     pub fn any_change(&self) -> Arc<Notify> {
         self.changes.listen(None)
@@ -79,6 +86,7 @@ pub struct Changes {
     dirty: Mutex<HashSet<Party>>,
     bell: Notify,
     listeners: Mutex<HashMap<Option<Party>, Vec<Weak<Notify>>>>,
+    dead: AtomicU64,
 }
 
 impl Changes {
@@ -106,7 +114,9 @@ impl Changes {
 pub struct Watching(pub Arc<Changes>);
 
 impl Observer for Watching {
-    fn committed(&self, parties: &std::collections::BTreeSet<Party>, _: &[Appended]) {
+    fn committed(&self, parties: &std::collections::BTreeSet<Party>, lines: &[Appended]) {
+        let dead = |l: &&Appended| matches!(l.event.body, Body::Receipt { receipt: Receipt::Dead, .. });
+        self.0.dead.fetch_add(lines.iter().filter(dead).count() as u64, Ordering::Relaxed);
         self.0.mark(parties.iter().copied());
         let mut listeners = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if listeners.is_empty() {

@@ -30,8 +30,8 @@ pub fn session_of(
     if let (Heard::Begins { source }, Some(process)) = (heard, &process)
         && matches!(source.as_str(), "clear" | "compact")
     {
-        let mut here = txn.state().by_process(process).map(|s| s.record.id);
-        if let (Some(id), None) = (here.next(), here.next()) {
+        let here: Vec<SessionId> = txn.state().by_process(process).map(|s| s.record.id).collect();
+        if let [id] = here[..] {
             bind(txn, id, harness, &payload.session_id, source, payload.transcript_path.clone())?;
             return Ok(Some(id));
         }
@@ -72,7 +72,7 @@ fn known(
     let transcript = record.live_binding().and_then(|b| b.transcript.clone());
     if let (Some(bound), Origin::Peer(ancestry)) = (&bound, origin)
         && bound.ended.is_none()
-        && !ancestry.includes(bound)
+        && !ancestry.iter().any(|a| a.process.is(bound))
         && lives(bound)
     {
         tracing::warn!(session = %id, pid = bound.pid, "a second process writes this conversation; it is not heard");
@@ -128,7 +128,9 @@ fn wanted(txn: &Txn<'_>, payload: &Payload, env: &HookEnv) -> bool {
         AdoptMode::Attended => !unattended,
         AdoptMode::All => true,
     };
-    let ignored =
-        payload.cwd.as_ref().is_some_and(|cwd| adopt.ignore.iter().any(|d| std::path::Path::new(cwd).starts_with(d)));
+    let ignored = payload
+        .cwd
+        .as_ref()
+        .is_some_and(|cwd| adopt.ignore.iter().any(|d| std::path::Path::new(cwd).starts_with(d)));
     mode && !ignored
 }

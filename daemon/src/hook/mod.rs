@@ -67,7 +67,8 @@ impl Hooks {
                 let Some(session) = adopt::session_of(txn, &harness, &payload, &heard, &env, &origin)? else {
                     return Ok(react::Reaction::default());
                 };
-                let late = matches!(origin, Origin::Spooled(at) if txn.session(session)?.record.state_at > at);
+                let late =
+                    matches!(origin, Origin::Spooled(at) if txn.session(session)?.record.state_at > at);
                 let reaction = if late {
                     react::Reaction::of(session)
                 } else {
@@ -100,7 +101,8 @@ impl Hooks {
         let Some((payload, _)) = payload::read(&call.harness, call.payload) else {
             return Ok(HookAnswer::default());
         };
-        let unattended = call.env.attended == Some(false) || call.env.entrypoint.as_deref() == Some("sdk-cli");
+        let unattended =
+            call.env.attended == Some(false) || call.env.entrypoint.as_deref() == Some("sdk-cli");
         if call.env.turn.is_some() || unattended {
             return Ok(HookAnswer::default());
         }

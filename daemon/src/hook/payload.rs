@@ -99,7 +99,9 @@ impl Heard {
     fn of(p: &Payload) -> Option<Self> {
         let tool = || p.tool_name.clone().unwrap_or_default();
         Some(match p.hook_event_name.as_str() {
-            "SessionStart" => Self::Begins { source: p.source.clone().unwrap_or_else(|| "startup".to_owned()) },
+            "SessionStart" => {
+                Self::Begins { source: p.source.clone().unwrap_or_else(|| "startup".to_owned()) }
+            }
             "UserPromptSubmit" => Self::Prompt(p.prompt.clone().unwrap_or_default()),
             "PostToolUse" | "PostToolUseFailure" => Self::ToolDone(tool()),
             "PermissionRequest" => Self::Dialog { tool: tool(), note: dialog_note(p) },
@@ -119,12 +121,14 @@ impl Heard {
 
 fn dialog_note(p: &Payload) -> String {
     let tool = p.tool_name.as_deref().unwrap_or("a tool");
-    let input = |pointer: &str| p.tool_input.as_ref().and_then(|v| v.pointer(pointer)).and_then(Value::as_str);
+    let input =
+        |pointer: &str| p.tool_input.as_ref().and_then(|v| v.pointer(pointer)).and_then(Value::as_str);
     if tool == "AskUserQuestion" {
         let question = input("/questions/0/question").unwrap_or("a question");
         return format!("question: {}", first_words(question, 200));
     }
-    let what = ["/command", "/file_path", "/url", "/pattern", "/path", "/description"].into_iter().find_map(input);
+    let what =
+        ["/command", "/file_path", "/url", "/pattern", "/path", "/description"].into_iter().find_map(input);
     let what = what.map(|w| format!(" {}", first_words(w, 200))).unwrap_or_default();
     format!("permission: {tool}{what}")
 }
@@ -190,7 +194,9 @@ mod tests {
             Some(Heard::Dialog { tool: "AskUserQuestion".into(), note: "question: Which database?".into() })
         );
         assert_eq!(
-            heard(json!({"hook_event_name": "Stop", "stop_hook_active": true, "last_assistant_message": "ok"})),
+            heard(
+                json!({"hook_event_name": "Stop", "stop_hook_active": true, "last_assistant_message": "ok"})
+            ),
             Some(Heard::TurnEnd { active: true, text: "ok".into(), tasks: vec![] })
         );
     }
@@ -205,7 +211,8 @@ mod tests {
         assert!(read("claude", json!({"session_id": "a\nb", "hook_event_name": "Stop"})).is_none());
         assert!(read("codex", json!({"session_id": "c1", "hook_event_name": "Stop"})).is_none());
         // An argument of that name inside the tool's input is not the harness's word.
-        let faked = json!({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"agent_id": "a1"}});
+        let faked =
+            json!({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"agent_id": "a1"}});
         assert_eq!(heard(faked), Some(Heard::ToolDone("Bash".into())));
     }
 
@@ -213,7 +220,10 @@ mod tests {
     fn a_wait_in_the_background_is_recognised() {
         let waits = |c: &str| Task { command: Some(c.into()), ..Task::default() }.waits_for();
         assert_eq!(waits("minder wait api").as_deref(), Some("api"));
-        assert_eq!(waits("cd /x && /opt/bin/minder session wait --timeout 5m api web 2>&1").as_deref(), Some("api web"));
+        assert_eq!(
+            waits("cd /x && /opt/bin/minder session wait --timeout 5m api web 2>&1").as_deref(),
+            Some("api web")
+        );
         assert_eq!(waits("minder --json wait").as_deref(), Some("every session"));
         assert_eq!(waits("minder ls"), None);
         assert_eq!(waits("npm run wait"), None);

@@ -162,7 +162,13 @@ fn brief(txn: &Txn<'_>, id: SessionId) -> Result<String, Fault> {
 }
 
 /// A prompt was taken: whose it is, what it shows to have been read, the turn it begins.
-fn prompt(txn: &mut Txn<'_>, home: &Home, id: SessionId, payload: &Payload, prompt: &str) -> Result<(), Fault> {
+fn prompt(
+    txn: &mut Txn<'_>,
+    home: &Home,
+    id: SessionId,
+    payload: &Payload,
+    prompt: &str,
+) -> Result<(), Fault> {
     let handed = txn.session(id)?.inbox.queue.iter().filter(|e| e.receipt == Receipt::Handed);
     let shown: Vec<queue::Entry> = handed.filter(|e| envelope::shows(prompt, e.id)).cloned().collect();
     let running = txn.session(id)?.record.turn.clone();

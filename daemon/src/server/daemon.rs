@@ -1,14 +1,17 @@
-//! The methods that need nothing but the process: `hello` and `daemon.stop`.
+//! `hello` and `daemon.*`.
 
 use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use minder_proto::error::{Fault, Kind};
-use minder_proto::rpc::{Hello, HelloAnswer, Stop};
+use minder_proto::queue::Queue;
+use minder_proto::rpc::{Hello, HelloAnswer, Status, StatusAnswer, Stop};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::context::Context;
 use super::{Peer, Served, method};
+use crate::identity::{Ancestry, identify};
 
 /// What these methods know.
 #[derive(Clone, Debug)]
@@ -27,6 +30,49 @@ pub fn register<X: AsRef<Process> + Send + Sync + 'static>(module: &mut RpcModul
     method::register(module, |_: Stop, context: Arc<X>, peer: Peer| async move {
         Ok(stop(context.as_ref().as_ref(), peer))
     });
+}
+
+/// Registers `daemon.status`, which looks at the store.
+pub fn register_status(module: &mut RpcModule<Context>) {
+    method::register(module, |call: Status, ctx: Arc<Context>, peer: Peer| async move {
+        status(&ctx, call, Ancestry::of(peer.pid)).await
+    });
+}
+
+async fn status(ctx: &Context, call: Status, ancestry: Ancestry) -> Result<StatusAnswer, Fault> {
+    let counters = ctx.store.counters();
+    let dead = ctx.delivery.dead();
+    let (you, sessions, corrupt, waiting, held) = ctx
+        .store
+        .read(move |state| {
+            let you = identify(call.caller.as_ref(), &ancestry, state);
+            let queues = || state.sessions().map(|s| &s.inbox.queue);
+            let corrupt: Vec<String> = state.all_corrupt().map(|(_, why)| why.clone()).collect();
+            let (waiting, held) = (queues().map(Queue::len).sum(), queues().map(Queue::held).sum());
+            (you, state.sessions().count(), corrupt, waiting, held)
+        })
+        .await?;
+    let served = &ctx.process.served;
+    Ok(StatusAnswer {
+        version: served.version.to_owned(),
+        protocol: *served.protocol.end(),
+        pid: std::process::id(),
+        started: ctx.started.at,
+        store: served.store.to_string_lossy().into_owned(),
+        socket: ctx.started.socket.clone(),
+        sessions,
+        corrupt,
+        waiting,
+        held,
+        dead,
+        read_only: counters.read_only,
+        commits: counters.commits,
+        flushes: counters.flushes,
+        journal_bytes: counters.journal_bytes,
+        start_ms: ctx.started.took_ms,
+        replayed: ctx.started.replayed,
+        you,
+    })
 }
 
 impl AsRef<Process> for Process {

@@ -8,14 +8,20 @@
 
 pub mod accept;
 pub mod connection;
+pub mod context;
 pub mod daemon;
 pub mod guard;
+pub mod hook;
 pub mod limits;
 pub mod listen;
+pub mod message;
 pub mod method;
 pub mod peer;
+pub mod session;
+pub mod spooled;
 pub mod stall;
 pub mod version;
+pub mod watch;
 
 pub use accept::serve;
 pub use jsonrpsee::{Methods, RpcModule};

@@ -97,7 +97,10 @@ pub fn only(found: &[Lookup], end: &str) -> Result<Lookup, Fault> {
         [] => Err(Fault::new(Kind::NotFound, format!("no message {end:?}"))),
         many => {
             let ids: Vec<String> = many.iter().map(|l| l.id.to_string()).collect();
-            Err(Fault::new(Kind::Ambiguous, format!("{end:?} fits {} messages: {}", ids.len(), ids.join(", "))))
+            Err(Fault::new(
+                Kind::Ambiguous,
+                format!("{end:?} fits {} messages: {}", ids.len(), ids.join(", ")),
+            ))
         }
     }
 }

@@ -109,7 +109,7 @@ impl Rig {
                     by: Author::Agent,
                     cause: None,
                     turn: None,
-        last_turn: None,
+                    last_turn: None,
                     turn_end: false,
                     text: None,
                     proof: None,

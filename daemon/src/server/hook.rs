@@ -1,0 +1,25 @@
+//! `hook.*`: one round trip for a hook, and the long call of a waiter.
+
+use std::sync::Arc;
+
+use jsonrpsee::RpcModule;
+use minder_proto::error::{Fault, Kind};
+use minder_proto::rpc::{HookEvent, HookWait};
+
+use super::context::Context;
+use super::method;
+use crate::hook;
+use crate::identity::Ancestry;
+
+/// Registers the family.
+pub fn register(module: &mut RpcModule<Context>) {
+    method::register(module, |call: HookEvent, ctx: Arc<Context>, peer| async move {
+        ctx.hooks.event(call, hook::Origin::Peer(Ancestry::of(peer.pid))).await
+    });
+    method::register(module, |call: HookWait, ctx: Arc<Context>, _| async move {
+        tokio::select! {
+            answer = ctx.hooks.wait(call) => answer,
+            () = ctx.process.stop.cancelled() => Err(Fault::new(Kind::Unavailable, "the daemon is going down")),
+        }
+    });
+}

@@ -1,0 +1,36 @@
+//! Requests that were left in the spool, by method: the same functions that serve the socket, with another origin.
+
+use minder_proto::error::{Fault, Kind};
+use minder_proto::rpc::{self, Call, Spooled};
+use serde::de::DeserializeOwned;
+
+use super::context::{Context, Origin};
+use super::{message, session};
+use crate::hook;
+
+fn parse<C: DeserializeOwned>(params: serde_json::Value) -> Result<C, Fault> {
+    serde_json::from_value(params).map_err(|e| Fault::new(Kind::InvalidParams, e.to_string()))
+}
+
+/// Applies one; `key` is its file's name, so that a second try repeats nothing.
+pub async fn apply(ctx: &Context, spooled: Spooled, key: String) -> Result<(), Fault> {
+    let origin = Origin::Spooled { at: spooled.at, started: ctx.started.at };
+    match spooled.method.as_str() {
+        rpc::Declare::METHOD => {
+            let call = rpc::Declare { key: Some(key), ..parse(spooled.params)? };
+            session::declare(ctx, call, origin).await.map(|_| ())
+        }
+        rpc::Send::METHOD => {
+            let mut call: rpc::Send = parse(spooled.params)?;
+            // A key of the sender's own guards against its own repeats too.
+            call.key.get_or_insert(key);
+            message::send(ctx, call, origin).await.map(|_| ())
+        }
+        rpc::Ack::METHOD => message::ack(ctx, parse(spooled.params)?, origin).await.map(|_| ()),
+        rpc::HookEvent::METHOD => {
+            let call = rpc::HookEvent { key, ..parse(spooled.params)? };
+            ctx.hooks.event(call, hook::Origin::Spooled(spooled.at)).await.map(|_| ())
+        }
+        other => Err(Fault::new(Kind::InvalidParams, format!("{other:?} is not taken from the spool"))),
+    }
+}
