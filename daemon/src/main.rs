@@ -4,19 +4,29 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use std::sync::Arc;
+
 use minder_daemon::args::{self, Wish};
+use minder_daemon::delivery::{Changes, Delivery, Watching};
 use minder_daemon::descriptors::{self, Limit};
 use minder_daemon::exit::Failure;
 use minder_daemon::faults;
 use minder_daemon::folder::{FolderError, Wide};
+use minder_daemon::hook::Hooks;
 use minder_daemon::lock::{self, Claim, LockError, StartLock, StoreLock};
 use minder_daemon::log::{self, Sink};
 use minder_daemon::readiness::Readiness;
+use minder_daemon::server::Context;
+use minder_daemon::server::context::Started;
 use minder_daemon::server::listen::{Reached, reach};
 use minder_daemon::server::{self, Limits, RpcModule, Served, Socket, daemon};
 use minder_daemon::service::{self, Inherited, Notifier};
+use minder_daemon::store::{Observer, Store};
+use minder_daemon::watch::FanOut;
+use minder_proto::config;
 use minder_proto::error::exit;
-use minder_proto::layout::Home;
+use minder_proto::layout::{Home, config_file};
+use minder_proto::stamp::Stamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -69,6 +79,10 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
     let home = Home::from_env().map_err(|e| Failure::new(exit::CONFIG, e))?;
     let socket_path = home.socket().map_err(|e| Failure::new(exit::CONFIG, e))?;
 
+    let config = config_file().map_err(|e| Failure::new(exit::CONFIG, e))?;
+    let config =
+        config::load(&config, |name| std::env::var(name).ok()).map_err(|e| Failure::new(exit::CONFIG, e))?;
+
     // The lock: from here on this process is the daemon of this store, or there is one already.
     let listening = || {
         let linked = std::fs::read_link(home.socket_link()).ok();
@@ -102,9 +116,24 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
     };
     socket.publish(&home.socket_link()).map_err(|e| Failure::io(home.socket_link().display(), &e))?;
 
-    // Recovery: the store is opened here, and what was left while no daemon ran is taken in.
+    // Recovery: the journal is replayed, the records are loaded.
+    let begun = Stamp::now();
+    let changes = Arc::new(Changes::default());
+    let observers: Vec<Box<dyn Observer>> = vec![Box::new(Watching(Arc::clone(&changes)))];
+    let (database, opened) = Store::open(&home, Arc::new(config), vec![Box::new(FanOut)], observers)
+        .map_err(|e| Failure::new(e.exit(), e))?;
+    for note in &opened.notes {
+        tracing::warn!("{note}");
+    }
+    let started = Started {
+        at: begun,
+        took_ms: u64::try_from(opened.took.as_millis()).unwrap_or(u64::MAX),
+        replayed: opened.replayed,
+        socket: socket.place().to_string(),
+    };
 
-    let daemon = Daemon { store, socket, notifier, files, start_lock, _store_lock: store_lock };
+    let domain = Domain { database, changes, started };
+    let daemon = Daemon { store, domain, socket, notifier, files, start_lock, _store_lock: store_lock };
     Ok(Start::Serve(Box::new(daemon)))
 }
 
@@ -116,9 +145,17 @@ enum Start {
     Another(Failure),
 }
 
+/// What the daemon is for: the store, and who is told of its changes.
+struct Domain {
+    database: Store,
+    changes: Arc<Changes>,
+    started: Started,
+}
+
 /// A daemon that can answer. Fields are dropped in this order: the socket goes before the lock does.
 struct Daemon {
     store: PathBuf,
+    domain: Domain,
     notifier: Notifier,
     files: Limit,
     start_lock: StartLock,
@@ -135,7 +172,8 @@ impl Daemon {
     }
 
     async fn serve(self, readiness: Readiness) -> std::io::Result<()> {
-        let Self { _store_lock, store, notifier, files, start_lock, socket } = self;
+        let Self { _store_lock, store, domain, notifier, files, start_lock, socket } = self;
+        let Domain { database, changes, started } = domain;
         let stop = CancellationToken::new();
         let served = Served {
             store,
@@ -143,10 +181,23 @@ impl Daemon {
             version: minder_proto::VERSION,
         };
 
+        // Delivery looks at every queue once, before anybody can ask.
+        let delivery = Delivery::new(database.clone(), changes);
+        delivery.start().await;
+        tokio::spawn(Arc::clone(&delivery).run());
+
         // The methods: each family's file in `server/` registers its own here.
         let process = daemon::Process { served: served.clone(), stop: stop.clone() };
-        let mut methods = RpcModule::new(process);
+        let hooks = Hooks::new(database.clone(), Arc::clone(&delivery));
+        let context =
+            Context { process, store: database.clone(), delivery: Arc::clone(&delivery), hooks, started };
+        let mut methods = RpcModule::new(context);
         daemon::register(&mut methods);
+        daemon::register_status(&mut methods);
+        server::session::register(&mut methods);
+        server::message::register(&mut methods);
+        server::watch::register(&mut methods);
+        server::hook::register(&mut methods);
 
         // Signals, before anybody can be told that there is somebody to signal.
         let asked = until_asked(&notifier, stop.clone())?;
@@ -159,13 +210,24 @@ impl Daemon {
         notifier.ready(&format!("serving {name} on {place}"));
         readiness.ready();
 
-        // Here the task that owns the store is to be asked whether it is alive.
-        let beat = service::heartbeat(&notifier, || std::future::ready(()));
+        // The watchdog is petted only while the store's owner answers.
+        let beat = service::heartbeat(&notifier, || async {
+            let _ = database.read(|_| ()).await;
+        });
+        let ended: server::Ended = {
+            let delivery = Arc::clone(&delivery);
+            Arc::new(move |conn| {
+                let delivery = Arc::clone(&delivery);
+                tokio::spawn(async move { delivery.connection_ended(conn).await });
+            })
+        };
         let ended = tokio::select! {
-            ended = server::serve(socket, methods, Limits::default(), served, stop) => ended,
+            ended = server::serve_and_tell(socket, methods, Limits::default(), served, stop, ended) => ended,
             never = asked => match never {},
             never = beat => match never {},
         };
+        // Everything that was told is in the files; the journal is empty.
+        database.stop();
         tracing::info!("minderd ends");
         ended
     }

@@ -27,6 +27,21 @@ pub async fn serve(
     served: Served,
     stop: CancellationToken,
 ) -> io::Result<()> {
+    serve_and_tell(socket, methods, limits, served, stop, Arc::new(|_| ())).await
+}
+
+/// Told the number of each connection that has ended.
+pub type Ended = Arc<dyn Fn(u64) + Send + Sync>;
+
+/// The same; `ended` is told of each connection's end.
+pub async fn serve_and_tell(
+    socket: Socket,
+    methods: impl Into<Methods>,
+    limits: Limits,
+    served: Served,
+    stop: CancellationToken,
+    ended: Ended,
+) -> io::Result<()> {
     let listener = UnixListener::from_std(socket.listener()?)?;
     let mut this = Server {
         slots: Arc::new(Semaphore::new(limits.sockets)),
@@ -36,6 +51,7 @@ pub async fn serve(
         stop,
         abort: CancellationToken::new(),
         accepted: 0,
+        ended,
     };
     this.accept_until_stop(&listener, &socket).await;
     this.close(listener, socket)?;
@@ -51,6 +67,7 @@ struct Server {
     stop: CancellationToken,
     abort: CancellationToken,
     accepted: u64,
+    ended: Ended,
 }
 
 impl Server {
@@ -112,6 +129,7 @@ impl Server {
         };
         let (shared, stop, abort) = (self.shared.clone(), self.stop.clone(), self.abort.clone());
         let slots = Arc::clone(&self.slots);
+        let ended = Arc::clone(&self.ended);
         self.connections.spawn(async move {
             let serve = async {
                 let _slot = match slot {
@@ -124,6 +142,7 @@ impl Server {
                 () = abort.cancelled() => tracing::warn!(pid = peer.pid, "a call was cut off by the stop"),
                 () = serve => {}
             }
+            ended(peer.conn);
         });
     }
 

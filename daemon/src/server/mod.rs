@@ -23,7 +23,8 @@ pub mod stall;
 pub mod version;
 pub mod watch;
 
-pub use accept::serve;
+pub use accept::{Ended, serve, serve_and_tell};
+pub use context::Context;
 pub use jsonrpsee::{Methods, RpcModule};
 pub use limits::Limits;
 pub use listen::{ListenError, Socket};

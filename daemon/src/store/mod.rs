@@ -130,7 +130,15 @@ impl Store {
         };
         std::thread::Builder::new()
             .name("store".into())
-            .spawn(move || owner.run())
+            .spawn(move || {
+                // A fault in a mutation leaves a state that nobody can vouch for; the journal has what was told.
+                if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| owner.run())).is_err() {
+                    tracing::error!(
+                        "the store's owner failed; the daemon ends, and the next start replays the journal"
+                    );
+                    std::process::exit(i32::from(exit::SOFTWARE));
+                }
+            })
             .map_err(disk::at(home.root()))?;
         let store = Self { commands, counters, home: home.clone(), config };
         Ok((store, Opened { replayed: replayed.commits, notes, took: begun.elapsed() }))
