@@ -14,6 +14,8 @@ need systemd-analyze systemd
 need curl curl
 need jq jq
 need git git
+need node nodejs
+need npm npm
 if [ -n "$missing" ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     say "installing Debian packages:$missing"

@@ -3,6 +3,8 @@
 //!
 //! Nothing here is asynchronous, opens a socket or writes a terminal; files are only read.
 
+#![warn(missing_docs)]
+
 pub mod caller;
 pub mod config;
 pub mod edge;

@@ -1,0 +1,64 @@
+# What people type. `make` alone says what there is.
+
+CARGO ?= cargo
+PREFIX ?= $(HOME)/.local
+BIN ?= $(PREFIX)/bin
+# Options for the test programs, after their `--`; for example TESTS='--test-threads=1'.
+TESTS ?=
+
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+# What the tests run has named places at which it can be killed. No release has them.
+TESTED := --workspace --features minderd/kill-points
+
+# A release is linked statically where the target allows: its programs start faster. With the target named, build
+# scripts and macros of the compile are not concerned.
+ifneq (,$(findstring -linux-,$(HOST)))
+LINK := -C target-feature=+crt-static
+endif
+release: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(LINK))
+bench: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(LINK))
+RELEASE := target/$(HOST)/release
+
+.PHONY: help demo test bench lint docs release install
+
+help:
+	@echo 'make demo      builds minder and shows it at work in a throw-away store'
+	@echo 'make test      installs what the tests need and runs them all'
+	@echo 'make install   puts minder and minderd into $(BIN)'
+	@echo 'make lint      format, clippy and documentation, with warnings as errors'
+	@echo 'make docs      writes the generated documents anew'
+	@echo 'make bench     measures, and prints one table'
+
+demo:
+	$(CARGO) build --locked -p minder -p minderd
+	target/debug/minder tour
+
+# The tests of the `tests` crate run the programs that the first of these commands builds.
+test:
+	tests/setup.sh
+	$(CARGO) build --locked $(TESTED)
+	$(CARGO) test --locked --no-fail-fast $(TESTED) -- $(TESTS)
+
+lint: export RUSTDOCFLAGS := -D warnings
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked $(TESTED) --all-targets -- -D warnings
+	$(CARGO) doc --locked $(TESTED) --no-deps --quiet
+
+# Whatever is made from the code and kept in the repository; a test compares each with the code.
+docs: export UPDATE_EXPECT := 1
+docs:
+	$(CARGO) build --locked $(TESTED)
+	$(CARGO) test --locked $(TESTED) --test it -- generated reference
+
+release:
+	$(CARGO) build --locked --release --target $(HOST) -p minder -p minderd
+
+install: release
+	install -d '$(DESTDIR)$(BIN)'
+	install -m 755 $(RELEASE)/minder $(RELEASE)/minderd '$(DESTDIR)$(BIN)'
+	@'$(DESTDIR)$(BIN)/minder' --version && '$(DESTDIR)$(BIN)/minderd' --version
+	@case ":$$PATH:" in *':$(BIN):'*) ;; *) echo 'note: $(BIN) is not in your PATH' ;; esac
+
+bench: release
+	$(CARGO) bench --locked --target $(HOST) -p minder-tests

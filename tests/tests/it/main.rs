@@ -1,0 +1,7 @@
+//! Everything that is tested of minder as a whole, in one binary. The programs must have been built
+//! (`make test` does it).
+
+// In a test a panic is the report, in their shared parts too.
+#![allow(clippy::unwrap_used)]
+
+mod house;
