@@ -47,7 +47,7 @@ fn every_source_is_compiled() {
         CRATES.iter().any(|c| {
             let rest = path.strip_prefix(&format!("{c}/"));
             rest.is_some_and(|r| {
-                of_target.contains(&r) || is_single(r, "src/bin/") || is_single(r, "benches/")
+                of_target.contains(&r) || is_target(r, "src/bin/") || is_target(r, "benches/")
             })
         })
     };
@@ -68,8 +68,10 @@ fn every_source_is_compiled() {
     assert!(forgotten.is_empty(), "named by no `mod`: {forgotten:?}");
 }
 
-fn is_single(path: &str, folder: &str) -> bool {
-    path.strip_prefix(folder).is_some_and(|name| !name.contains('/'))
+/// True for the file that a target in `folder` begins with: `name.rs` or `name/main.rs`.
+fn is_target(path: &str, folder: &str) -> bool {
+    let parts: Option<Vec<&str>> = path.strip_prefix(folder).map(|rest| rest.split('/').collect());
+    parts.is_some_and(|parts| parts.len() == 1 || parts[1..] == ["main.rs"])
 }
 
 /// Each further binary links everything again, and `cargo test` runs them one after the other.

@@ -97,12 +97,12 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// True if `word` is in `line` and nothing that would make it the end of a longer name stands before it.
+/// True if `word` is in `line`, neither as the end of a longer name nor as a method.
 fn contains_word(line: &str, word: &str) -> bool {
     let starts_name = word.starts_with(|c: char| c.is_alphanumeric());
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back();
-        !starts_name || !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+        !starts_name || !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '.')
     })
 }
 

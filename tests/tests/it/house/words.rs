@@ -49,6 +49,31 @@ fn no_place_outside_the_repository_is_named() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// `ARCHITECTURE.md` names the tests that hold its invariants.
+#[test]
+fn every_invariant_has_its_test() {
+    let text = std::fs::read_to_string(super::tree::root().join("ARCHITECTURE.md")).unwrap();
+    let (_, invariants) = text.split_once("## Invariants").unwrap();
+    let sources: Vec<File> = super::tree::rust_files();
+    let is_test = |name: &str| {
+        let function = format!("fn {name}(");
+        sources.iter().any(|file| file.text.contains(&function))
+    };
+    let mut numbers = 0;
+    let mut unheld = Vec::new();
+    let flowing = invariants.split_whitespace().collect::<Vec<_>>().join(" ");
+    for item in flowing.split("Held by ").skip(1) {
+        numbers += 1;
+        let (list, _) = item.split_once('.').unwrap_or((item, ""));
+        let names: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "held by nothing: {item}");
+        unheld.extend(names.into_iter().filter(|name| !is_test(name)).map(str::to_owned));
+    }
+    let last = invariants.lines().filter_map(|l| l.split_once(". ")?.0.parse::<usize>().ok()).max();
+    assert_eq!(Some(numbers), last, "an invariant without a test");
+    assert!(unheld.is_empty(), "no such test: {unheld:?}");
+}
+
 /// A page that is moved takes its links along.
 #[test]
 fn links_between_pages_lead_somewhere() {

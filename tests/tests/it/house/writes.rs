@@ -1,5 +1,5 @@
-//! Who writes files, who prints, and who names the library of the server: the store's promises hold only if nobody
-//! else changes its files, and scripts read standard output.
+//! Who writes files, and who prints: the store's promises hold only if nobody else changes its files, and scripts read
+//! standard output.
 
 use super::tree::program_code;
 
@@ -29,7 +29,7 @@ const WRITES: [&str; 21] = [
 ];
 
 /// Modules that change files, or open them in a way that only `OpenOptions` knows; each with the reason.
-const WRITERS: [(&str, &str); 9] = [
+const WRITERS: [(&str, &str); 10] = [
     ("daemon/src/store/", "the store"),
     (
         "daemon/src/folder.rs",
@@ -39,6 +39,7 @@ const WRITERS: [(&str, &str); 9] = [
     ("daemon/src/logfile.rs", "the daemon's own log"),
     ("daemon/src/server/listen.rs", "the socket and the link to it"),
     ("client/src/spool.rs", "what is said while no daemon can be reached"),
+    ("client/src/follow/keeper.rs", "a follower's own cursors and their lock"),
     ("client/src/hooks/replace.rs", "settings files of a harness"),
     ("client/src/hooks/receipt.rs", "what was put into them, for the way back"),
     ("daemon/src/readiness.rs", "opens /dev/null"),
