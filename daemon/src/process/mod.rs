@@ -2,7 +2,7 @@
 //! happens. What an end means for a session is decided in [`decide`]; [`kernel`] asks the kernel; [`ends`] is the task
 //! that keeps one handle for each bound process.
 //!
-//! Uses: `store`, `session`, `identity`. Used by: the daemon's start.
+//! Uses: `store`, `session`, `identity`, `readable`. Used by: the daemon's start.
 
 pub mod decide;
 pub mod ends;
