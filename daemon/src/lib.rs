@@ -18,5 +18,6 @@ pub mod readiness;
 pub mod server;
 pub mod service;
 pub mod session;
+pub mod spool;
 pub mod store;
 pub mod watch;

@@ -25,6 +25,7 @@ mod op;
 mod owner;
 mod patience;
 mod recover;
+pub mod spool;
 mod state;
 mod txn;
 

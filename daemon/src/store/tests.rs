@@ -109,7 +109,6 @@ impl Rig {
                     by: Author::Agent,
                     cause: None,
                     turn: None,
-                    last_turn: None,
                     turn_end: false,
                     text: None,
                     proof: None,
