@@ -12,7 +12,7 @@ use minder_daemon::descriptors::{self, Limit};
 use minder_daemon::exit::Failure;
 use minder_daemon::faults;
 use minder_daemon::folder::{FolderError, Wide};
-use minder_daemon::hook::Hooks;
+use minder_daemon::hook::{Hooks, StatusFiles};
 use minder_daemon::lock::{self, Claim, LockError, StartLock, StoreLock};
 use minder_daemon::log::{self, Sink};
 use minder_daemon::readiness::Readiness;
@@ -21,6 +21,7 @@ use minder_daemon::server::context::Started;
 use minder_daemon::server::listen::{Reached, reach};
 use minder_daemon::server::{self, Limits, RpcModule, Served, Socket, daemon};
 use minder_daemon::service::{self, Inherited, Notifier};
+use minder_daemon::session::lifetime;
 use minder_daemon::store::{Observer, Store};
 use minder_daemon::watch::FanOut;
 use minder_proto::config;
@@ -129,7 +130,7 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
         at: begun,
         took_ms: u64::try_from(opened.took.as_millis()).unwrap_or(u64::MAX),
         replayed: opened.replayed,
-        socket: socket.place().to_string(),
+        socket: socket.place().clone(),
     };
 
     let domain = Domain { database, changes, started };
@@ -188,7 +189,10 @@ impl Daemon {
 
         // The methods: each family's file in `server/` registers its own here.
         let process = daemon::Process { served: served.clone(), stop: stop.clone() };
-        let hooks = Hooks::new(database.clone(), Arc::clone(&delivery));
+        let status = StatusFiles::new(database.clone());
+        tokio::spawn(Arc::clone(&status).run());
+        tokio::spawn(lifetime::run(database.clone()));
+        let hooks = Hooks::new(database.clone(), Arc::clone(&delivery), status);
         let context =
             Context { process, store: database.clone(), delivery: Arc::clone(&delivery), hooks, started };
         let mut methods = RpcModule::new(context);

@@ -186,7 +186,7 @@ mod tests {
         let path = dir.path().join("t.jsonl");
         std::fs::write(&path, format!("{{\"type\":\"user\",\"message\":\"{text}\"}}\n")).unwrap();
         let mut transcript = Transcript::at_end(&path);
-        let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+        let mut file = File::options().append(true).open(&path).unwrap();
         for (line, seen) in [
             (
                 format!(

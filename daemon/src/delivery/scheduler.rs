@@ -109,7 +109,9 @@ impl Delivery {
                 // Evidence is its exit: what was handed is seen. The head is what waits.
                 if let Some(head) = view.waiting.iter().find(|e| e.receipt != Receipt::Handed) {
                     self.try_exec(record.clone(), argv, head.clone());
-                    sooner(self.memory().retry.get(&record.id).map(|b| b.next()).filter(|at| *at > now));
+                    sooner(
+                        self.memory().retry.get(&record.id).map(rules::Backoff::next).filter(|at| *at > now),
+                    );
                 }
             }
             Channel::Hook => self.hook(&record, &view.waiting).await,

@@ -19,14 +19,17 @@ use crate::store::{Store, Txn};
 mod adopt;
 mod payload;
 mod react;
+mod status;
 mod turn;
 
 pub use payload::{Heard, Payload};
+pub use status::StatusFiles;
 
 /// Serves hooks.
 pub struct Hooks {
     store: Store,
     delivery: Arc<Delivery>,
+    status: Arc<StatusFiles>,
 }
 
 /// Where a hook's call came from.
@@ -40,8 +43,8 @@ pub enum Origin {
 
 impl Hooks {
     /// Hooks over a store.
-    pub fn new(store: Store, delivery: Arc<Delivery>) -> Self {
-        Self { store, delivery }
+    pub fn new(store: Store, delivery: Arc<Delivery>, status: Arc<StatusFiles>) -> Self {
+        Self { store, delivery, status }
     }
 
     /// One event. What is not for minder is answered with silence.
@@ -81,6 +84,9 @@ impl Hooks {
             })
             .await?;
         if let Some(session) = done.session {
+            if let Some(path) = &transcript {
+                self.status.follow(path.as_ref());
+            }
             if !done.answered.is_empty() {
                 self.delivery.answer_text(&done.answered, &done.answer);
             }

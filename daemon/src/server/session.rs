@@ -241,8 +241,8 @@ async fn set(ctx: &Context, call: Set, origin: Origin) -> Result<SetAnswer, Faul
             };
             let changes =
                 Changes { label: call.label, title: call.title, parent, channel: call.channel, conversation };
-            let changed = session::set(txn, id, changes)?;
-            Ok(SetAnswer { session: id, changed })
+            let lines = session::set(txn, id, changes)?;
+            Ok(SetAnswer { session: id, changed: lines })
         })
         .await?;
     ctx.delivery.try_now(answer.session);

@@ -118,5 +118,7 @@ pub fn free_label(state: &Stored, dir: &str) -> String {
     if state.by_label(&base).is_none() {
         return base;
     }
-    (2u64..).map(|n| format!("{base}-{n}")).find(|l| state.by_label(l).is_none()).expect("numbers do not end")
+    let most = state.sessions().count() + 2;
+    let free = (2..=most).map(|n| format!("{base}-{n}")).find(|l| state.by_label(l).is_none());
+    free.expect("there are more numbers than sessions")
 }

@@ -6,6 +6,7 @@
 mod close;
 mod create;
 mod declare;
+pub mod lifetime;
 mod resolve;
 mod set;
 

@@ -27,11 +27,11 @@ pub struct Changes {
 /// Changes a record; gives a line for each thing that changed.
 pub fn set(txn: &mut Txn<'_>, id: SessionId, changes: Changes) -> Result<Vec<String>, Fault> {
     let record = txn.session(id)?.record.clone();
-    let mut changed = Vec::new();
+    let mut lines = Vec::new();
     let mut note =
         |txn: &mut Txn<'_>, what: &str, from: Option<String>, to: Option<String>| -> Result<(), Fault> {
             let shown = |v: &Option<String>| v.clone().unwrap_or_else(|| "none".to_owned());
-            changed.push(format!("{what}: {} → {}", shown(&from), shown(&to)));
+            lines.push(format!("{what}: {} → {}", shown(&from), shown(&to)));
             txn.append(Party::Session(id), Body::Record { what: what.to_owned(), from, to }).map(|_| ())
         };
     if let Some(label) = changes.label.filter(|l| *l != record.label) {
@@ -68,9 +68,9 @@ pub fn set(txn: &mut Txn<'_>, id: SessionId, changes: Changes) -> Result<Vec<Str
     }
     if let Some((harness, harness_id)) = changes.conversation {
         bind(txn, id, &harness, &harness_id, "new", None)?;
-        changed.push(format!("conversation: {harness} {harness_id}"));
+        lines.push(format!("conversation: {harness} {harness_id}"));
     }
-    Ok(changed)
+    Ok(lines)
 }
 
 /// The parent's watch moves with the relation.

@@ -12,14 +12,15 @@ use minder_proto::timeline;
 use super::disk::{self, DiskError, at};
 use super::op::Op;
 
-/// Most files kept open between commits.
-const KEPT_OPEN: usize = 512;
+/// Most files kept open between commits; at most a quarter of what the process may open.
+const KEPT_OPEN: usize = 4_096;
 
 /// The store's files as the owner writes them.
 pub struct Files {
     root: PathBuf,
     open: HashMap<String, (File, u64)>,
     tick: u64,
+    most: usize,
     /// Files and folders changed since the last checkpoint began.
     touched: std::collections::HashSet<PathBuf>,
 }
@@ -38,10 +39,13 @@ pub enum Found {
 impl Files {
     /// The files of the store in `root`.
     pub fn new(root: &Path) -> Self {
+        let limit = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
+        let quarter = limit.map_or(64, |(soft, _)| soft / 4);
         Self {
             root: root.to_owned(),
             open: HashMap::new(),
             tick: 0,
+            most: KEPT_OPEN.min(usize::try_from(quarter).unwrap_or(KEPT_OPEN)),
             touched: std::collections::HashSet::new(),
         }
     }
@@ -139,7 +143,7 @@ impl Files {
         self.tick += 1;
         let tick = self.tick;
         if !self.open.contains_key(file) {
-            if self.open.len() >= KEPT_OPEN {
+            if self.open.len() >= self.most {
                 self.evict();
             }
             if offset == 0
