@@ -15,13 +15,15 @@ use minder_daemon::folder::{FolderError, Wide};
 use minder_daemon::hook::{Hooks, StatusFiles};
 use minder_daemon::lock::{self, Claim, LockError, StartLock, StoreLock};
 use minder_daemon::log::{self, Sink};
+use minder_daemon::process::Ends;
 use minder_daemon::readiness::Readiness;
 use minder_daemon::server::Context;
 use minder_daemon::server::context::Started;
 use minder_daemon::server::listen::{Reached, reach};
-use minder_daemon::server::{self, Limits, RpcModule, Served, Socket, daemon};
+use minder_daemon::server::{self, Limits, RpcModule, Served, Socket, daemon, spooled};
 use minder_daemon::service::{self, Inherited, Notifier};
 use minder_daemon::session::lifetime;
+use minder_daemon::spool::Taker;
 use minder_daemon::store::{Observer, Store};
 use minder_daemon::watch::FanOut;
 use minder_proto::config;
@@ -120,7 +122,9 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
     // Recovery: the journal is replayed, the records are loaded.
     let begun = Stamp::now();
     let changes = Arc::new(Changes::default());
-    let observers: Vec<Box<dyn Observer>> = vec![Box::new(Watching(Arc::clone(&changes)))];
+    let (bindings, ends) = Ends::new();
+    let observers: Vec<Box<dyn Observer>> =
+        vec![Box::new(Watching(Arc::clone(&changes))), Box::new(bindings)];
     let (database, opened) = Store::open(&home, Arc::new(config), vec![Box::new(FanOut)], observers)
         .map_err(|e| Failure::new(e.exit(), e))?;
     for note in &opened.notes {
@@ -133,7 +137,7 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
         socket: socket.place().clone(),
     };
 
-    let domain = Domain { database, changes, started };
+    let domain = Domain { database, changes, ends, started };
     let daemon = Daemon { store, domain, socket, notifier, files, start_lock, _store_lock: store_lock };
     Ok(Start::Serve(Box::new(daemon)))
 }
@@ -150,6 +154,7 @@ enum Start {
 struct Domain {
     database: Store,
     changes: Arc<Changes>,
+    ends: Ends,
     started: Started,
 }
 
@@ -174,7 +179,7 @@ impl Daemon {
 
     async fn serve(self, readiness: Readiness) -> std::io::Result<()> {
         let Self { _store_lock, store, domain, notifier, files, start_lock, socket } = self;
-        let Domain { database, changes, started } = domain;
+        let Domain { database, changes, ends, started } = domain;
         let stop = CancellationToken::new();
         let served = Served {
             store,
@@ -195,13 +200,25 @@ impl Daemon {
         let hooks = Hooks::new(database.clone(), Arc::clone(&delivery), status);
         let context =
             Context { process, store: database.clone(), delivery: Arc::clone(&delivery), hooks, started };
-        let mut methods = RpcModule::new(context);
+        let context = Arc::new(context);
+        let mut methods = RpcModule::from_arc(Arc::clone(&context));
         daemon::register(&mut methods);
         daemon::register_status(&mut methods);
         server::session::register(&mut methods);
         server::message::register(&mut methods);
         server::watch::register(&mut methods);
         server::hook::register(&mut methods);
+
+        // Processes that ended meanwhile are said; then what was left in the spool is taken, before the first call.
+        match ends.start(database.clone()).await {
+            Ok(waiting) => drop(tokio::spawn(waiting.run())),
+            Err(fault) => tracing::warn!(%fault, "the end of bound processes is not seen"),
+        }
+        let taker = Taker::start(database.home(), move |left, key| {
+            let context = Arc::clone(&context);
+            async move { spooled::apply(&context, left, key).await }
+        });
+        tokio::spawn(taker.await.run());
 
         // Signals, before anybody can be told that there is somebody to signal.
         let asked = until_asked(&notifier, stop.clone())?;

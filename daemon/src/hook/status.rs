@@ -4,10 +4,13 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use inotify::{Inotify, WatchMask, Watches};
+use self::system::Events;
+use super::turn;
+use crate::session::{Declaration, declare};
+use crate::store::Store;
 use minder_proto::error::Fault;
 use minder_proto::event::Author;
 use minder_proto::id::SessionId;
@@ -15,11 +18,6 @@ use minder_proto::record::{SessionRecord, TurnOrigin};
 use minder_proto::stamp::Stamp;
 use minder_proto::state::State;
 use serde::Deserialize;
-use tokio::io::unix::AsyncFd;
-
-use super::turn;
-use crate::session::{Declaration, declare};
-use crate::store::Store;
 
 /// Between two turns that follow each other the file says `idle` for a moment, and after a Stop hook it says so before
 /// the hook's word is in: only what stays counts.
@@ -43,7 +41,7 @@ impl StatusFile {
 pub struct StatusFiles {
     store: Store,
     folders: Mutex<HashSet<PathBuf>>,
-    watches: Mutex<Option<Watches>>,
+    events: OnceLock<Events>,
     settling: Mutex<HashSet<SessionId>>,
 }
 
@@ -67,7 +65,7 @@ impl StatusFiles {
         Arc::new(Self {
             store,
             folders: Mutex::default(),
-            watches: Mutex::new(None),
+            events: OnceLock::new(),
             settling: Mutex::default(),
         })
     }
@@ -79,25 +77,23 @@ impl StatusFiles {
         if folders.contains(&folder) || folders.len() >= 256 {
             return;
         }
-        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(watches) = watches.as_mut() else { return };
-        match watches.add(&folder, WatchMask::MODIFY | WatchMask::CLOSE_WRITE | WatchMask::MOVED_TO) {
-            Ok(_) => {
+        let Some(events) = self.events.get() else { return };
+        match events.follow(&folder) {
+            Ok(()) => {
                 folders.insert(folder);
             }
             Err(error) => {
-                tracing::debug!(folder = %folder.display(), %error, "status files cannot be followed")
+                tracing::debug!(folder = %folder.display(), %error, "status files cannot be followed");
             }
         }
     }
 
     /// Runs until it is dropped.
     pub async fn run(self: Arc<Self>) {
-        let inotify = match Inotify::init() {
-            Ok(inotify) => inotify,
-            Err(error) => return tracing::warn!(%error, "interrupts are not seen: no inotify"),
+        let events = match Events::new() {
+            Ok(events) => self.events.get_or_init(|| events),
+            Err(error) => return tracing::warn!(%error, "interrupts are not seen"),
         };
-        *self.watches.lock().unwrap_or_else(PoisonError::into_inner) = Some(inotify.watches());
         // What runs already, from the time before this daemon.
         let known = self.store.read(|state| {
             let bindings = state.records().filter_map(|r| r.live_binding()?.transcript.clone());
@@ -107,24 +103,10 @@ impl StatusFiles {
             self.follow(transcript.as_ref());
         }
         self.look_at_all().await;
-        let mut events = match AsyncFd::new(inotify) {
-            Ok(events) => events,
-            Err(error) => return tracing::warn!(%error, "interrupts are not seen"),
-        };
-        let mut buffer = vec![0; 4096];
         loop {
-            let Ok(mut ready) = events.readable_mut().await else { return };
-            let read = ready.try_io(|inotify| {
-                let events = inotify.get_mut().read_events(&mut buffer)?;
-                Ok(events
-                    .filter_map(|e| e.name?.to_str()?.strip_suffix(".json")?.parse::<i32>().ok())
-                    .collect::<HashSet<i32>>())
-            });
-            match read {
-                Ok(Ok(pids)) => self.look_at(pids).await,
-                Ok(Err(error)) => return tracing::warn!(%error, "interrupts are not seen any more"),
-                Err(_would_block) => {}
-            }
+            let names = events.next().await;
+            let pids = names.iter().filter_map(|n| n.strip_suffix(".json")?.parse().ok()).collect();
+            self.look_at(pids).await;
         }
     }
 
@@ -191,6 +173,81 @@ fn status_file(record: &SessionRecord) -> Option<PathBuf> {
     let transcript = record.live_binding()?.transcript.as_ref()?;
     let pid = record.process.as_ref()?.pid;
     Some(sessions_of(Path::new(transcript))?.join(format!("{pid}.json")))
+}
+
+/// Linux: inotify.
+#[cfg(target_os = "linux")]
+mod system {
+    use std::io;
+    use std::mem::MaybeUninit;
+    use std::path::Path;
+
+    use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
+    use rustix::io::Errno;
+
+    use crate::readable::Readable;
+
+    /// Changes of files in folders.
+    pub struct Events(Readable);
+
+    impl Events {
+        pub fn new() -> io::Result<Self> {
+            Ok(Self(Readable::new(init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?)?))
+        }
+
+        pub fn follow(&self, folder: &Path) -> io::Result<()> {
+            let what =
+                WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+            add_watch(self.0.get(), folder, what)?;
+            Ok(())
+        }
+
+        /// The names of files that changed, once some have.
+        pub async fn next(&self) -> Vec<String> {
+            self.0
+                .until(|inotify| {
+                    let mut buffer = [MaybeUninit::uninit(); 4096];
+                    let mut events = Reader::new(inotify, &mut buffer);
+                    let mut names = Vec::new();
+                    loop {
+                        match events.next() {
+                            Ok(event) => {
+                                names.extend(
+                                    event.file_name().and_then(|n| n.to_str().ok()).map(str::to_owned),
+                                );
+                            }
+                            Err(Errno::INTR) => {}
+                            Err(_) => return (!names.is_empty()).then_some(names),
+                        }
+                    }
+                })
+                .await
+        }
+    }
+}
+
+/// Elsewhere the system's own way is not used yet.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::convert::Infallible;
+    use std::io;
+    use std::path::Path;
+
+    pub struct Events(Infallible);
+
+    impl Events {
+        pub fn new() -> io::Result<Self> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        pub fn follow(&self, _folder: &Path) -> io::Result<()> {
+            match self.0 {}
+        }
+
+        pub async fn next(&self) -> Vec<String> {
+            match self.0 {}
+        }
+    }
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ mod system {
                     loop {
                         match events.next() {
                             Ok(event) => {
-                                there = Some(there.unwrap_or(true) && !event.events().intersects(gone))
+                                there = Some(there.unwrap_or(true) && !event.events().intersects(gone));
                             }
                             Err(Errno::INTR) => {}
                             // All is read; any other error is no reason to stop looking.
