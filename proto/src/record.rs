@@ -199,13 +199,22 @@ pub struct RunningTurn {
     pub dialog: Option<String>,
     /// Messages that were seen in this turn: its final text answers them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub messages: Vec<MessageId>,
+    pub messages: Vec<SeenMessage>,
     /// The session that the notice which started it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice_about: Option<SessionId>,
     /// Notices and messages between this turn and a person's act.
     #[serde(default)]
     pub hops: u8,
+}
+
+/// A message that was seen in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenMessage {
+    /// The message.
+    pub id: MessageId,
+    /// Its line in the timeline.
+    pub seq: u64,
 }
 
 /// What started a turn.

@@ -8,6 +8,7 @@ use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Receipt;
 use minder_proto::id::{MessageId, Party};
 use minder_proto::queue;
+use minder_proto::record::SeenMessage;
 use minder_proto::rpc::{TakeAnswer, Taken};
 use minder_proto::snapshot;
 use tokio::time::Instant;
@@ -138,7 +139,7 @@ pub fn seen(
         // What is seen while a turn runs is answered by that turn's end.
         txn.edit(session, |r| {
             if let Some(turn) = &mut r.turn {
-                turn.messages.push(id);
+                turn.messages.push(SeenMessage { id, seq: entry.seq });
             }
         })?;
     }

@@ -19,7 +19,10 @@ use super::hand::{self, POINTER_SEEN};
 use super::mailbox::bury;
 use super::rules::{self, Boundary};
 
-/// What one look at a queue needs.
+/// Waiting messages that one look takes in: a long queue does not make a look long.
+const WINDOW: usize = 64;
+
+/// What one look at a queue needs: its oldest messages, and all that are handed or have a time of their own.
 struct View {
     record: Option<SessionRecord>,
     waiting: Vec<queue::Entry>,
@@ -84,9 +87,21 @@ impl Delivery {
     async fn evaluate(self: &Arc<Self>, party: Party) -> Option<Instant> {
         let view = self
             .store
-            .read(move |state| View {
-                record: party.session().and_then(|s| state.session(s)).map(|s| s.record.clone()),
-                waiting: state.inbox(party).map(|i| i.queue.iter().cloned().collect()).unwrap_or_default(),
+            .read(move |state| {
+                let mut window = WINDOW;
+                let mut in_view = |e: &&queue::Entry| {
+                    let special =
+                        e.receipt == Receipt::Handed || e.brief.as_ref().is_some_and(|b| b.expires.is_some());
+                    window -= usize::from(!special && window > 0);
+                    special || window > 0
+                };
+                let queue = state.inbox(party).map(|i| &i.queue);
+                View {
+                    record: party.session().and_then(|s| state.session(s)).map(|s| s.record.clone()),
+                    waiting: queue
+                        .map(|q| q.iter().filter(|e| in_view(e)).cloned().collect())
+                        .unwrap_or_default(),
+                }
             })
             .await
             .ok()?;

@@ -21,7 +21,12 @@ pub fn session_of(
     origin: &Origin,
 ) -> Result<Option<SessionId>, Fault> {
     let process = match origin {
-        Origin::Peer(ancestry) => ancestry.harness().map(|a| a.process.clone()),
+        // The harness names its own process; it is believed where that is above the hook. What an ancestor looks
+        // like is the next best.
+        Origin::Peer(ancestry) => {
+            let named = ancestry.iter().find(|a| Some(a.process.pid) == env.pid);
+            named.or_else(|| ancestry.harness()).map(|a| a.process.clone())
+        }
         Origin::Spooled(_) => None,
     };
     if let Some(id) = txn.state().by_binding(harness, &payload.session_id) {

@@ -278,6 +278,7 @@ fn turn_end(
     let answered = turn.map(|t| t.messages).unwrap_or_default();
     let seq = txn.session(id)?.record.state_seq;
     turn::answer(txn, id, &answered, seq)?;
+    let answered = answered.into_iter().map(|m| m.id).collect();
     Ok(Reaction { answered, answer: text, ..Reaction::of(id) })
 }
 

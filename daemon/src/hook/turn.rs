@@ -1,9 +1,9 @@
 //! The turn that runs, as far as hooks tell: how it began, and that it is over.
 
 use minder_proto::error::Fault;
-use minder_proto::event::{Author, Receipt};
+use minder_proto::event::Author;
 use minder_proto::id::{MessageId, Party, SessionId};
-use minder_proto::record::{RunningTurn, TurnOrigin};
+use minder_proto::record::{RunningTurn, SeenMessage, TurnOrigin};
 use minder_proto::state::State;
 
 use crate::session::{Declaration, declare};
@@ -70,17 +70,10 @@ pub fn end(
     })
 }
 
-/// Messages that a turn's end answers, with where its text stands.
-pub fn answer(txn: &mut Txn<'_>, id: SessionId, messages: &[MessageId], seq: u64) -> Result<(), Fault> {
-    let party = Party::Session(id);
+/// What was seen in a turn is answered by its end, whose text stands at `seq`.
+pub fn answer(txn: &mut Txn<'_>, id: SessionId, messages: &[SeenMessage], seq: u64) -> Result<(), Fault> {
     for message in messages {
-        // Its ledger line is of the recipient's timeline; the number of its own line is not needed any more.
-        if let Some(entry) = txn.session(id)?.inbox.queue.get(*message).cloned() {
-            let reason = Some(format!("turn {seq}"));
-            txn.receipt(party, *message, Receipt::Answered, reason, entry.attempt, Some("hook"))?;
-        } else {
-            txn.answered(party, *message, 0, format!("turn {seq}"))?;
-        }
+        txn.answered(Party::Session(id), message.id, message.seq, format!("turn {seq}"))?;
     }
     Ok(())
 }
