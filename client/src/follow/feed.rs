@@ -1,7 +1,7 @@
 //! Reads the feed: which timelines grew. A feed that was cut, replaced or that jumps says that everything must be
 //! looked at once; it can be late or wrong, and costs only that.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -18,8 +18,8 @@ const LAST_LINE: u64 = 512;
 /// What the feed named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grown {
-    /// Sessions whose timeline grew.
-    pub sessions: BTreeSet<SessionId>,
+    /// Sessions whose timeline grew, each once, in the order in which they were named.
+    pub sessions: Vec<SessionId>,
     /// The person's own timeline grew: a line that names no session.
     pub operator: bool,
     /// Nothing can be relied on: look at everything once.
@@ -137,6 +137,7 @@ impl Feed {
 
 /// Takes in the complete lines of `bytes`; returns how many bytes they have. Pure.
 fn digest(bytes: &[u8], last: &mut Option<u64>, grown: &mut Grown) -> usize {
+    let mut seen: HashSet<SessionId> = grown.sessions.iter().copied().collect();
     let Some(end) = bytes.iter().rposition(|b| *b == b'\n') else { return 0 };
     for line in bytes[..end].split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
         let Ok(line) = serde_json::from_slice::<FeedLine>(line) else {
@@ -146,9 +147,8 @@ fn digest(bytes: &[u8], last: &mut Option<u64>, grown: &mut Grown) -> usize {
         grown.all |= line.all || last.is_some_and(|l| line.n != l + 1);
         *last = Some(line.n);
         match line.s {
-            Some(id) => {
-                grown.sessions.insert(id);
-            }
+            Some(id) if seen.insert(id) => grown.sessions.push(id),
+            Some(_) => {}
             None => grown.operator |= !line.all,
         }
     }

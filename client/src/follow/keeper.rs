@@ -122,8 +122,14 @@ fn make_folder(place: &Place) -> io::Result<()> {
     if place.passing {
         return builder.recursive(true).create(dir);
     }
-    let is_followers = dir.file_name().is_some_and(|n| n == "followers");
-    if is_followers { builder.create(dir) } else { Err(io::ErrorKind::NotFound.into()) }
+    if dir.file_name().is_none_or(|n| n != "followers") {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    match builder.create(dir) {
+        // Another follower was faster.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
 }
 
 #[cfg(test)]

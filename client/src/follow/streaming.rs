@@ -1,6 +1,6 @@
 //! `watch stream`: every event of the followed sessions as it happens, in the order of time.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -95,7 +95,7 @@ pub fn stream(
         // No notice stands for what a stream did not show.
         opening: Opening::new(follower.home, None, line),
         targets: HashMap::new(),
-        grown: BTreeSet::new(),
+        grown: Vec::new(),
         merge: Merge::default(),
         began,
         kept: false,
@@ -135,7 +135,7 @@ struct Streaming<'a> {
     opening: Opening<'a>,
     targets: HashMap<SessionId, Target>,
     /// Sessions in which something is to be read.
-    grown: BTreeSet<SessionId>,
+    grown: Vec<SessionId>,
     merge: Merge<(Option<Shown>, SessionId, Cursor)>,
     began: Stamp,
     kept: bool,
@@ -167,7 +167,7 @@ impl Streaming<'_> {
     /// Reads and shows what there is, a piece of each session at a time.
     fn catch_up(&mut self) -> Result<(), CommandError> {
         let mut any = false;
-        let mut wanted: Vec<SessionId> = std::mem::take(&mut self.grown).into_iter().collect();
+        let mut wanted = std::mem::take(&mut self.grown);
         while !wanted.is_empty() {
             for id in wanted {
                 let more = self.read(id);
@@ -255,7 +255,7 @@ impl Streaming<'_> {
             target.shown = target.read;
         }
         self.targets.insert(id, target);
-        self.grown.insert(id);
+        self.grown.push(id);
     }
 
     /// Reads the next piece of a session; true if there is more.
@@ -269,7 +269,8 @@ impl Streaming<'_> {
             };
             let mut left = PIECE;
             let mut closed = false;
-            let mut at = self.began;
+            // For a line that does not say its time.
+            let mut at = Stamp::now();
             let show = self.show;
             let merge = &mut self.merge;
             let result = timeline::read_after(&located.dir, (from.seq > 0).then_some(from), |item| {
@@ -338,7 +339,7 @@ impl Streaming<'_> {
         let grown = self.source.grown();
         for id in grown.sessions {
             if self.targets.contains_key(&id) {
-                self.grown.insert(id);
+                self.grown.push(id);
             } else if let Some(joined) = self.roster.consider(id) {
                 self.open(&joined);
             }
@@ -346,7 +347,7 @@ impl Streaming<'_> {
         if grown.all || lost {
             for (id, target) in &self.targets {
                 if !target.gone && self.source.has_moved(*id, target.read) {
-                    self.grown.insert(*id);
+                    self.grown.push(*id);
                 }
             }
             for joined in self.roster.again() {

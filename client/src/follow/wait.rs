@@ -310,4 +310,6 @@ impl Wait {
 }
 
 #[cfg(test)]
+mod contest;
+#[cfg(test)]
 mod tests;

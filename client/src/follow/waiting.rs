@@ -119,6 +119,7 @@ pub fn wait(follower: &Follower, options: &WaitOptions, printer: &mut Printer) -
     let mut waiting = Waiting {
         home: follower.home,
         me,
+        harness: follower.harness.as_deref(),
         rules,
         options,
         wait: Wait::new(rules),
@@ -132,11 +133,6 @@ pub fn wait(follower: &Follower, options: &WaitOptions, printer: &mut Printer) -
         kept: false,
         printer,
     };
-    if !options.timeout.is_zero()
-        && let Some(line) = hint::background(follower.harness.as_deref(), &options.selectors)
-    {
-        waiting.say(&Aside::Plain(line));
-    }
     if sessions {
         waiting.first(&joined);
     }
@@ -147,6 +143,7 @@ pub fn wait(follower: &Follower, options: &WaitOptions, printer: &mut Printer) -
 struct Waiting<'a> {
     home: &'a Home,
     me: Option<SessionId>,
+    harness: Option<&'a str>,
     rules: Rules,
     options: &'a WaitOptions,
     wait: Wait,
@@ -176,6 +173,9 @@ impl Waiting<'_> {
                     if !self.kept {
                         // What happens from here on is found by the next wait, however this one ends.
                         self.keep();
+                        if let Some(line) = hint::background(self.harness, &self.options.selectors) {
+                            self.say(&Aside::Plain(line));
+                        }
                     }
                     let Some(bell) = &mut self.source.bell else { continue };
                     match bell.sleep(until, None).map_err(|e| CommandError::io("cannot wait", &e))? {
@@ -491,10 +491,10 @@ impl Waiting<'_> {
             End::Deadline => {
                 self.keep();
                 let timeout = self.options.timeout;
-                Err(CommandError::no(if timeout.is_zero() {
-                    "nothing new".to_owned()
-                } else {
-                    format!("nothing in {}", short_age(timeout))
+                Err(CommandError::no(match timeout.as_millis() {
+                    0 => "nothing new".to_owned(),
+                    millis @ 1..1_000 => format!("nothing in {millis}ms"),
+                    _ => format!("nothing in {}", short_age(timeout)),
                 }))
             }
             End::Gone(gone) => {

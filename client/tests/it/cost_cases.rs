@@ -1,0 +1,114 @@
+//! What following costs, in system calls: the cases A7 and A8.
+
+use std::time::{Duration, Instant};
+
+use crate::scene::{Running, Scene, Who, is_poll};
+
+#[test]
+fn a7_following_needs_nobody() {
+    let (mut scene, _) = Scene::with_supervisor();
+    let w = scene.store.session("w");
+    // Somebody listens who never answers, and somebody who is not there: nobody is asked.
+    let run = scene.store.home().run();
+    std::fs::create_dir_all(&run).unwrap();
+    let _deaf = std::os::unix::net::UnixListener::bind(run.join("minder.sock")).unwrap();
+    std::os::unix::fs::symlink(run.join("minder.sock"), run.join("socket")).unwrap();
+    assert_eq!(scene.s("wait w --timeout 0").code, 1);
+    let mut traced = scene.traced(&["-e", "trace=network,process"], "wait w --timeout 30");
+    traced.running.error("wakes nobody");
+    scene.store.state(w, "review");
+    let (ran, calls) = traced.end();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let forbidden: Vec<_> =
+        calls.iter().filter(|c| !c.starts_with("execve(") && !c.contains("exit")).collect();
+    assert!(forbidden.is_empty(), "{forbidden:?}");
+    assert!(!ran.err.contains("offline") && !ran.out.contains("offline"));
+}
+
+#[test]
+fn a8_waiting_costs_nothing() {
+    let (mut scene, s) = Scene::with_supervisor();
+    let targets: Vec<_> = (0..100).map(|n| scene.store.session(&format!("w{n}"))).collect();
+    let text = "x".repeat(2_000);
+    for _ in 0..1_000 {
+        let (id, seq) = scene.store.message(s, "operator", &text);
+        scene.store.settle(s, id, seq, "seen");
+    }
+    scene.store.state(targets[0], "working");
+    let traced = scene.traced(&["-e", "trace=!execve"], "wait --timeout 1750ms");
+    traced.wait_until_it_polls(2);
+    let (ran, calls) = traced.end();
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let first = calls.iter().position(|c| is_poll(c)).unwrap();
+    let last = calls.iter().rposition(|c| is_poll(c)).unwrap();
+    let (asleep, looks): (Vec<_>, Vec<_>) = calls[first..=last].iter().partition(|c| is_poll(c));
+    assert_eq!(asleep.len(), 4, "1.75 s over a floor of 0.5 s: {asleep:?}");
+    assert!(looks.len() <= 3, "one look at the feed for each: {looks:?}");
+    assert!(looks.iter().all(|c| c.contains("stat") && c.contains("feed.jsonl")), "{looks:?}");
+}
+
+#[test]
+fn a8_a_thousand_targets_are_ready_at_once_and_cost_one_write() {
+    let (mut scene, s) = Scene::with_supervisor();
+    for n in 0..1_000 {
+        let id = scene.store.session(&format!("w{n}"));
+        scene.store.state(id, "working");
+    }
+    let began = Instant::now();
+    let mut running = scene.start(Who::Session("s"), "wait --timeout 30");
+    running.wait_until_it_sleeps();
+    let ready = began.elapsed();
+    assert!(ready < Duration::from_millis(500), "{ready:?}");
+    assert!(!running.has_ended());
+    running.signal(rustix::process::Signal::INT);
+    assert_eq!(running.end().code, 130);
+    assert_eq!(scene.cursors(s)["follows"].as_object().unwrap().len(), 1_000);
+    std::fs::remove_file(scene.store.dir(s).join("cursors.json")).unwrap();
+    let (ran, calls) = scene.traced(&["-e", "trace=rename,renameat,renameat2"], "wait --timeout 50ms").end();
+    assert_eq!(ran.code, 1);
+    assert_eq!(calls.iter().filter(|c| c.starts_with("rename")).count(), 1, "{calls:?}");
+    // With all places known there is nothing to write.
+    let (ran, calls) = scene.traced(&["-e", "trace=rename,renameat,renameat2"], "wait --timeout 50ms").end();
+    assert_eq!((ran.code, calls.iter().filter(|c| c.starts_with("rename")).count()), (1, 0), "{calls:?}");
+}
+
+#[test]
+fn a8_only_what_grew_is_opened() {
+    let (mut scene, _) = Scene::with_supervisor();
+    let targets: Vec<_> = (0..50).map(|n| scene.store.session(&format!("w{n}"))).collect();
+    let traced = scene.traced(&["-e", "trace=open,openat,poll,ppoll"], "wait --timeout 30");
+    traced.wait_until_it_polls(1);
+    scene.store.state(targets[7], "working");
+    traced.wait_until_it_polls(2);
+    scene.store.state(targets[7], "review");
+    let (ran, calls) = traced.end();
+    assert_eq!(ran.code, 0);
+    let first = calls.iter().position(|c| is_poll(c)).unwrap();
+    let opened: Vec<_> = calls[first..].iter().filter(|c| c.contains("timeline")).collect();
+    assert!(!opened.is_empty() && opened.iter().all(|c| c.contains(&targets[7].to_string())), "{opened:?}");
+    assert!(opened.len() <= 3, "{opened:?}");
+}
+
+#[test]
+fn a8_an_idle_stream_costs_nothing_and_ends_when_nobody_reads() {
+    let mut scene = Scene::new();
+    scene.store.session("w");
+    let mut shell = scene.command(Who::Person, "sh");
+    shell.args(["-c", "\"$0\" watch stream --json | head -n 1", crate::scene::MINDER]);
+    shell.env("MINDER_FOLLOW_BACKSTOP", "1h");
+    let mut running = Running::spawn(shell);
+    // The pipe ends with its reader: nothing more is written, and the stream ends all the same.
+    let new = loop {
+        let id = scene.store.session(&format!("new-{}", uuid()));
+        if let Some(line) = running.line_within(Duration::from_millis(100)) {
+            assert!(line.contains(r#""event":"new""#), "{line} {id}");
+            break line;
+        }
+    };
+    assert!(!new.is_empty());
+    assert_eq!(running.end().code, 0);
+}
+
+fn uuid() -> String {
+    minder_proto::id::SessionId::random().short()
+}
