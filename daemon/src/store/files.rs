@@ -21,6 +21,8 @@ pub struct Files {
     open: HashMap<String, (File, u64)>,
     tick: u64,
     most: usize,
+    /// How long files will be once the group under way is applied.
+    ahead: HashMap<String, u64>,
     /// Files and folders changed since the last checkpoint began.
     touched: std::collections::HashSet<PathBuf>,
 }
@@ -46,8 +48,29 @@ impl Files {
             open: HashMap::new(),
             tick: 0,
             most: KEPT_OPEN.min(usize::try_from(quarter).unwrap_or(KEPT_OPEN)),
+            ahead: HashMap::new(),
             touched: std::collections::HashSet::new(),
         }
+    }
+
+    /// Notes what a mutation of the group under way will write: those behind it build on that.
+    pub fn expect(&mut self, ops: &[Op]) {
+        for op in ops {
+            match op {
+                Op::Append { file, offset, bytes, .. } => {
+                    self.ahead.insert(file.clone(), offset + bytes.len() as u64);
+                }
+                Op::Seal { dir, .. } => {
+                    self.ahead.insert(format!("{dir}/{}", timeline::ACTIVE), 0);
+                }
+                Op::Replace { .. } | Op::Remove { .. } | Op::Retire { .. } => {}
+            }
+        }
+    }
+
+    /// The group is over: what stands in the files counts again.
+    pub fn expect_nothing(&mut self) {
+        self.ahead.clear();
     }
 
     /// The absolute path of a file of the store.
@@ -65,8 +88,12 @@ impl Files {
         self.touched.extend(paths);
     }
 
-    /// Looks at a file with `fstat`, through the open descriptor where there is one.
+    /// Looks at a file with `fstat`, through the open descriptor where there is one. What the group under way will
+    /// write to it counts as written.
     pub fn look(&mut self, file: &str) -> Result<Found, DiskError> {
+        if let Some(len) = self.ahead.get(file) {
+            return Ok(Found::Len(*len));
+        }
         if let Some((open, _)) = self.open.get(file) {
             let meta = open.metadata().map_err(at(&self.root.join(file)))?;
             if meta.nlink() > 0 {

@@ -203,6 +203,7 @@ impl Owner {
                         idle.push(job);
                     } else {
                         bytes += size;
+                        self.files.expect(&done.ops);
                         accepted.push(Accepted { job, done });
                     }
                 }
@@ -216,6 +217,7 @@ impl Owner {
                 Err(_) => {}
             }
         }
+        self.files.expect_nothing();
         self.commit(accepted);
         for job in idle {
             job.answer(Ok(()));

@@ -358,6 +358,85 @@ fn one_group_costs_one_flush() {
 }
 
 #[test]
+fn mutations_of_one_group_build_on_each_other() {
+    let mut rig = Rig::new();
+    let (old, other) = (rig.create("old"), rig.create("other"));
+    let born = record("born");
+    let id = born.id;
+    let (hold, held) = std::sync::mpsc::channel::<()>();
+    let note = |text: &str| Body::Note { what: "n".into(), text: text.into() };
+    let store = rig.store.clone();
+    rig.runtime.block_on(async {
+        // The first one keeps the owner until all the others wait behind it.
+        let first = store.write(move |txn| {
+            held.recv().expect("it is let go");
+            txn.create(born).map(drop)
+        });
+        let refused = store.write(move |txn| {
+            txn.append(Party::Session(id), note("refused"))?;
+            txn.post(Party::Session(old), message("refused"))?;
+            Err::<(), _>(Fault::new(Kind::Refused, "no"))
+        });
+        let sealed = store.write(move |txn| {
+            for _ in 0..25 {
+                txn.append(Party::Session(old), note(&"x".repeat(200 * 1024)))?;
+            }
+            Ok(())
+        });
+        let post = |to: SessionId, text: &'static str| {
+            store.write(move |txn| txn.post(Party::Session(to), message(text)).map(drop))
+        };
+        let line = |to: SessionId| {
+            store.write(move |txn| {
+                txn.append(Party::Session(to), Body::Note { what: "n".into(), text: "y".into() }).map(drop)
+            })
+        };
+        let mut calls: Vec<std::pin::Pin<Box<dyn Future<Output = Result<(), Fault>>>>> = vec![
+            Box::pin(first),
+            Box::pin(post(id, "1")),
+            Box::pin(line(id)),
+            Box::pin(refused),
+            Box::pin(post(id, "2")),
+            Box::pin(sealed),
+            Box::pin(post(old, "3")),
+            Box::pin(line(old)),
+            Box::pin(post(other, "4")),
+        ];
+        let waker = std::task::Waker::noop();
+        for call in &mut calls {
+            assert!(call.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_pending());
+        }
+        hold.send(()).unwrap();
+        for (n, call) in calls.into_iter().enumerate() {
+            assert_eq!(call.await.is_ok(), n != 3, "{n}");
+        }
+    });
+    let bodies = |rig: &Rig, id: SessionId| -> Vec<String> {
+        let home = Home::at(rig.dir.path());
+        let lines = timeline::last(&home.session(id), 1_000).unwrap();
+        assert!(lines.iter().map(|l| l.seq).eq(1..=lines.len() as u64), "{lines:?}");
+        let word = |event: &minder_proto::event::Event| match &event.body {
+            Body::Message(m) => m.body.clone(),
+            Body::Note { what, .. } => what.clone(),
+            _ => "-".into(),
+        };
+        lines.iter().map(word).collect()
+    };
+    for _ in 0..2 {
+        assert_eq!(bodies(&rig, id), ["-", "1", "n", "2"]);
+        let long = bodies(&rig, old);
+        assert_eq!((long.len(), &long[26..]), (28, &["3".to_owned(), "n".to_owned()][..]));
+        assert_eq!(bodies(&rig, other), ["-", "4"]);
+        let queues = [id, old, other].map(|id| {
+            let queue = snapshot::queue(&Home::at(rig.dir.path()).session(id)).unwrap();
+            queue.len()
+        });
+        assert_eq!(queues, [2, 1, 1]);
+        rig.crash();
+    }
+}
+
+#[test]
 fn modes_are_narrow_whatever_the_umask() {
     let rig = Rig::new();
     rig.create("api");
