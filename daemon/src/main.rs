@@ -209,16 +209,17 @@ impl Daemon {
         server::watch::register(&mut methods);
         server::hook::register(&mut methods);
 
-        // Processes that ended meanwhile are said; then what was left in the spool is taken, before the first call.
-        match ends.start(database.clone()).await {
-            Ok(waiting) => drop(tokio::spawn(waiting.run())),
-            Err(fault) => tracing::warn!(%fault, "the end of bound processes is not seen"),
-        }
+        // What was left in the spool is taken before the first call. Then the processes that ended meanwhile are said:
+        // what was left may tell that a turn was over before its process was.
         let taker = Taker::start(database.home(), move |left, key| {
             let context = Arc::clone(&context);
             async move { spooled::apply(&context, left, key).await }
         });
         tokio::spawn(taker.await.run());
+        match ends.start(database.clone()).await {
+            Ok(waiting) => drop(tokio::spawn(waiting.run())),
+            Err(fault) => tracing::warn!(%fault, "the end of bound processes is not seen"),
+        }
 
         // Signals, before anybody can be told that there is somebody to signal.
         let asked = until_asked(&notifier, stop.clone())?;

@@ -5,7 +5,7 @@
 //!
 //! Who left a request is known from its text alone (`identity::who_left`). What a request does is not known here.
 //!
-//! Uses: `store`. Used by: the daemon's start.
+//! Uses: `store`, `readable`. Used by: the daemon's start.
 
 mod bell;
 mod judge;

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod activation;
+mod callers;
 mod client;
+mod ends;
 mod host;
 mod limits;
 mod peers;
@@ -11,6 +13,8 @@ mod prototype;
 mod raw;
 mod rules;
 mod socket;
+mod spool;
 mod start;
+mod stored;
 mod surroundings;
 mod units;
