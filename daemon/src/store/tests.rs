@@ -357,19 +357,21 @@ fn one_group_costs_one_flush() {
     assert!(flushes < 64, "64 waiting mutations took {flushes} flushes");
 }
 
+type Call<'a> = std::pin::Pin<Box<dyn Future<Output = Result<(), Fault>> + 'a>>;
+
 #[test]
 fn mutations_of_one_group_build_on_each_other() {
     let mut rig = Rig::new();
     let (old, other) = (rig.create("old"), rig.create("other"));
     let born = record("born");
     let id = born.id;
-    let (hold, held) = std::sync::mpsc::channel::<()>();
+    let (let_go, wait) = channel::<()>();
     let note = |text: &str| Body::Note { what: "n".into(), text: text.into() };
     let store = rig.store.clone();
     rig.runtime.block_on(async {
         // The first one keeps the owner until all the others wait behind it.
         let first = store.write(move |txn| {
-            held.recv().expect("it is let go");
+            wait.recv().expect("it is let go");
             txn.create(born).map(drop)
         });
         let refused = store.write(move |txn| {
@@ -391,7 +393,7 @@ fn mutations_of_one_group_build_on_each_other() {
                 txn.append(Party::Session(to), Body::Note { what: "n".into(), text: "y".into() }).map(drop)
             })
         };
-        let mut calls: Vec<std::pin::Pin<Box<dyn Future<Output = Result<(), Fault>>>>> = vec![
+        let mut calls: Vec<Call> = vec![
             Box::pin(first),
             Box::pin(post(id, "1")),
             Box::pin(line(id)),
@@ -406,7 +408,7 @@ fn mutations_of_one_group_build_on_each_other() {
         for call in &mut calls {
             assert!(call.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_pending());
         }
-        hold.send(()).unwrap();
+        let_go.send(()).unwrap();
         for (n, call) in calls.into_iter().enumerate() {
             assert_eq!(call.await.is_ok(), n != 3, "{n}");
         }
