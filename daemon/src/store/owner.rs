@@ -288,6 +288,9 @@ impl Owner {
 
     /// Tries again what passed the journal and could not be applied. A session whose folder is gone is given up.
     fn retry_unapplied(&mut self) {
+        if self.unapplied.is_empty() {
+            return;
+        }
         while let Some(op) = self.unapplied.front() {
             let gone = op.session().filter(|s| {
                 !matches!(op, Op::Replace { .. } | Op::Retire { .. }) && !self.home.session(*s).is_dir()
@@ -303,6 +306,8 @@ impl Owner {
                 self.forget(vec![session]);
             }
         }
+        // The feed rang for these lines before they could be read.
+        self.feed.ring_all();
     }
 
     /// Why nothing new is taken right now, if so; tries whether it is over.
