@@ -56,6 +56,8 @@ pub enum Command {
     Daemon(commands::daemon::DaemonArgs),
     /// The store's files
     Store(commands::store::StoreArgs),
+    /// Show the real programs at work in a throw-away store, and check that they do
+    Tour(commands::tour::TourArgs),
 }
 
 /// `minder session …`.
@@ -116,6 +118,7 @@ impl Command {
             Self::Help(args) => commands::help::run(&args, context),
             Self::Daemon(args) => commands::daemon::run(&args, context),
             Self::Store(args) => commands::store::run(&args, context),
+            Self::Tour(args) => commands::tour::run(&args, context),
         }
     }
 }

@@ -19,5 +19,6 @@ pub mod setup;
 pub mod show;
 pub mod state;
 pub mod store;
+pub mod tour;
 pub mod wait;
 pub mod watch;

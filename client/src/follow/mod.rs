@@ -43,6 +43,7 @@ use minder_proto::id::SessionId;
 use minder_proto::layout::Home;
 
 pub use announce::{Announcement, MARK as ANNOUNCEMENT_MARK};
+pub use signals::{Signal, Signals};
 pub use streaming::{Announce, Since, StreamOptions, stream};
 pub use waiting::{WaitOptions, wait};
 

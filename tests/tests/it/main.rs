@@ -5,3 +5,4 @@
 #![allow(clippy::unwrap_used)]
 
 mod house;
+mod tour;
