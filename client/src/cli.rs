@@ -50,6 +50,10 @@ pub enum Command {
     Noun(Noun),
     /// What a harness runs as its hook; not for people
     Hook(commands::hook::HookArgs),
+    /// Put minder's hooks into a harness's settings, or take them out
+    Hooks(commands::hooks::args::HooksArgs),
+    /// Set everything up: find the harnesses, ask, install, test; or take it all back
+    Setup(commands::setup::args::SetupArgs),
     /// Text for agents, or the help of a command
     Help(commands::help::HelpArgs),
     /// The daemon itself
@@ -115,6 +119,8 @@ impl Command {
             Self::Session(command) | Self::Noun(Noun { command: Some(command) }) => command.run(context),
             Self::Noun(Noun { command: None }) => commands::home::run(context),
             Self::Hook(args) => commands::hook::run(&args, context),
+            Self::Hooks(args) => commands::hooks::args::run(args, context),
+            Self::Setup(args) => commands::setup::args::run(args, context),
             Self::Help(args) => commands::help::run(&args, context),
             Self::Daemon(args) => commands::daemon::run(&args, context),
             Self::Store(args) => commands::store::run(&args, context),

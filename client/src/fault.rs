@@ -13,6 +13,8 @@ use minder_proto::snapshot::ReadError;
 use minder_proto::text::one_line;
 use serde::Serialize;
 
+use crate::hooks::HooksError;
+
 /// Why a command did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -200,6 +202,23 @@ impl From<LayoutError> for CommandError {
 impl From<ConfigError> for CommandError {
     fn from(error: ConfigError) -> Self {
         Self::new("config", exit::CONFIG, error.to_string())
+    }
+}
+
+impl From<HooksError> for CommandError {
+    fn from(error: HooksError) -> Self {
+        let kind = match &error {
+            HooksError::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return Self::nobody_reads(),
+            HooksError::Usage(_) => "usage",
+            HooksError::Refused(_) => "refused",
+            HooksError::NotFound(_) => "not_found",
+            HooksError::Broken { .. } | HooksError::NoSettings { .. } => "invalid_data",
+            HooksError::Changed { .. } => "busy",
+            HooksError::OwnPath(_) => "internal",
+            HooksError::Io { .. } | HooksError::Output(_) => "io",
+        };
+        let retryable = matches!(error, HooksError::Changed { .. });
+        Self { retryable, ..Self::new(kind, error.exit_code(), error.to_string()) }
     }
 }
 

@@ -4,12 +4,13 @@
 //! for what goes on). Standard error holds what is told beside it and the one line of a failure. Text of others
 //! passes `minder_proto::text` before it comes here.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::BorrowedFd;
 
 use minder_proto::text;
 use serde::Serialize;
 
+use crate::commands::setup;
 use crate::fault::CommandError;
 use crate::look::Look;
 use crate::output::Output;
@@ -58,6 +59,16 @@ impl Printer {
         self.push(&bytes)
     }
 
+    /// Standard output for a text that is written elsewhere; with `--json` that writes the object.
+    pub fn writer(&mut self) -> impl Write {
+        Writer(&mut self.out)
+    }
+
+    /// Standard error for lines that are written elsewhere.
+    pub fn teller(&self) -> impl Write + use<> {
+        Teller { json: self.json, line: Vec::new() }
+    }
+
     /// Writes what is held back. A command that promises something after its output calls it before.
     pub fn flush(&mut self) -> Result<(), CommandError> {
         self.out.flush().map_err(|e| written(&e))
@@ -65,17 +76,7 @@ impl Printer {
 
     /// A line beside the output, on standard error.
     pub fn tell(&self, line: impl AsRef<str>) {
-        let line = line.as_ref();
-        if self.json {
-            #[derive(Serialize)]
-            struct Note<'a> {
-                note: &'a str,
-            }
-            let note = serde_json::to_string(&Note { note: line }).expect("a string is always JSON");
-            say(&note);
-        } else {
-            say(line);
-        }
+        tell(self.json, line.as_ref());
     }
 
     /// One object beside the output, on standard error.
@@ -110,6 +111,57 @@ fn written(error: &io::Error) -> CommandError {
         io::ErrorKind::BrokenPipe => CommandError::nobody_reads(),
         _ => CommandError::io("standard output", error),
     }
+}
+
+fn tell(json: bool, line: &str) {
+    #[derive(Serialize)]
+    struct Note<'a> {
+        note: &'a str,
+    }
+    if json {
+        say(&serde_json::to_string(&Note { note: line }).expect("a string is always JSON"));
+    } else {
+        say(line);
+    }
+}
+
+struct Writer<'a>(&'a mut Output<io::Stdout>);
+
+impl Write for Writer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.push(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Takes bytes, and tells each line of them once it is whole.
+struct Teller {
+    json: bool,
+    line: Vec<u8>,
+}
+
+impl Write for Teller {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        while let Some(end) = self.line.iter().position(|b| *b == b'\n') {
+            let line: Vec<u8> = self.line.drain(..=end).collect();
+            tell(self.json, &String::from_utf8_lossy(&line[..end]));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Asks the person at the terminal; nothing where there is none.
+pub fn ask(question: &str) -> io::Result<Option<bool>> {
+    let terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+    setup::ask(question, terminal, &mut io::stdin().lock(), &mut io::stderr())
 }
 
 /// One line on standard error. Where that is closed nobody is left to be told.

@@ -1,5 +1,7 @@
 //! `minder hooks install|uninstall|status|diff HARNESS`: the parts of `setup`, for scripts.
 
+pub mod args;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 

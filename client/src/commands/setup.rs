@@ -4,6 +4,8 @@
 //! already, says who starts the daemon, sends one notice as a test and ends with what only a person can do.
 //! What needs the daemon is done by the caller's `Steps`.
 
+pub mod args;
+
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 

@@ -17,8 +17,8 @@ pub use message::{
     WaitVerdict,
 };
 pub use session::{
-    Close, CloseAnswer, Create, CreateAnswer, Declare, DeclareAnswer, Get, GetAnswer, List, ListAnswer, Set,
-    SetAnswer,
+    Adopt, AdoptAnswer, Close, CloseAnswer, Create, CreateAnswer, Declare, DeclareAnswer, Get, GetAnswer,
+    List, ListAnswer, Set, SetAnswer,
 };
 pub use watch::{
     Cancelled, WatchAdd, WatchAddAnswer, WatchCancel, WatchCancelAnswer, WatchList, WatchListAnswer,

@@ -242,3 +242,44 @@ impl Call for Close {
     const METHOD: &'static str = "session.close";
     type Answer = CloseAnswer;
 }
+
+/// `session.adopt`: takes in a conversation that already runs, as a harness lists it. The process is checked: it
+/// must be this user's and the harness's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adopt {
+    /// Who calls.
+    #[serde(default)]
+    pub caller: Option<Caller>,
+    /// The harness.
+    pub harness: String,
+    /// Its own id of the conversation.
+    pub harness_id: String,
+    /// Its process.
+    pub pid: i32,
+    /// The working directory.
+    #[serde(default)]
+    pub dir: Option<String>,
+    /// The name that the harness gives it.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Whether a person sits at it, where the harness says so.
+    #[serde(default)]
+    pub attended: Option<bool>,
+}
+
+/// Answer to `session.adopt`; what is not taken in by rule is `refused`, with the rule in the message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdoptAnswer {
+    /// The session.
+    pub session: SessionId,
+    /// Its label.
+    pub label: String,
+    /// True if it was a session already.
+    pub known: bool,
+}
+
+impl Call for Adopt {
+    const METHOD: &'static str = "session.adopt";
+    type Answer = AdoptAnswer;
+}
