@@ -13,9 +13,9 @@ impl FolderWatch {
         imp::Watch::new(folders).map(Self)
     }
 
-    /// Returns when something changed, `other` became readable, or the time is over.
-    pub fn wait(&self, other: Option<std::os::fd::BorrowedFd<'_>>, limit: Option<Duration>) {
-        self.0.wait(other, limit);
+    /// Returns when something changed, `other` became readable, or the time is over: then with false.
+    pub fn wait(&self, other: Option<std::os::fd::BorrowedFd<'_>>, limit: Option<Duration>) -> bool {
+        self.0.wait(other, limit)
     }
 }
 
@@ -43,15 +43,16 @@ mod imp {
             (watched > 0).then_some(Self(inotify))
         }
 
-        pub fn wait(&self, other: Option<BorrowedFd<'_>>, limit: Option<Duration>) {
+        pub fn wait(&self, other: Option<BorrowedFd<'_>>, limit: Option<Duration>) -> bool {
             // A limit that is longer than the call can take ends sooner; callers look and wait again.
             let timeout =
                 limit.map_or(PollTimeout::NONE, |l| PollTimeout::try_from(l).unwrap_or(PollTimeout::MAX));
             let mut watched = vec![PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
             watched.extend(other.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
-            // Interrupted or not: the caller looks.
-            let _ = poll(&mut watched, timeout);
+            // Interrupted is as good as woken: the caller looks.
+            let woken = poll(&mut watched, timeout) != Ok(0);
             let _ = self.0.read_events();
+            woken
         }
     }
 }
@@ -71,9 +72,10 @@ mod imp {
             folders.iter().any(|f| f.is_dir()).then_some(Self)
         }
 
-        pub fn wait(&self, _other: Option<BorrowedFd<'_>>, limit: Option<Duration>) {
+        pub fn wait(&self, _other: Option<BorrowedFd<'_>>, limit: Option<Duration>) -> bool {
             let floor = Duration::from_millis(250);
             std::thread::sleep(limit.map_or(floor, |l| l.min(floor)));
+            limit.is_none_or(|l| l > floor)
         }
     }
 }
@@ -87,7 +89,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let watch = FolderWatch::new(&[dir.path(), Path::new("/nonexistent/folder")]).unwrap();
         std::fs::write(dir.path().join("x"), "x").unwrap();
-        watch.wait(None, None);
+        assert!(watch.wait(None, None));
+        assert!(!watch.wait(None, Some(Duration::ZERO)));
         assert!(FolderWatch::new(&[Path::new("/nonexistent/folder")]).is_none());
     }
 }

@@ -33,18 +33,21 @@ impl TextOptions {
         what: &str,
         limit: usize,
     ) -> Result<Option<String>, CommandError> {
-        let dash = literal == Some("-");
+        let is_dash = |text: &std::ffi::OsStr| text == "-";
+        let dash = literal.is_some_and(|l| is_dash(l.as_ref()));
         let literal = literal.filter(|_| !dash);
-        let forms = [dash || self.stdin, self.body_file.is_some(), literal.is_some()];
+        let file = self.body_file.as_ref().filter(|f| !is_dash(f.as_os_str()));
+        let stdin = dash || self.stdin || (file.is_none() && self.body_file.is_some());
+        let forms = [stdin, file.is_some(), literal.is_some()];
         if forms.iter().filter(|given| **given).count() > 1 {
             return Err(CommandError::usage(format!(
                 "{what} is given twice: take one of -, --body-file or an argument"
             )));
         }
-        if forms[0] {
+        if stdin {
             return bytes(io::stdin().lock(), "standard input", what, limit).map(Some);
         }
-        match (&self.body_file, literal) {
+        match (file, literal) {
             (Some(path), _) => {
                 let name = path.display().to_string();
                 let file = std::fs::File::open(path).map_err(|e| CommandError::io(&name, &e))?;

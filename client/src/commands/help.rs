@@ -1,13 +1,14 @@
 //! `help agent`: what an agent needs to know, as text for its instructions; and the help of a command by its
 //! name.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, CommandFactory, Parser};
 use minder_proto::error::exit;
 use serde::Serialize;
 
 use crate::cli::{Cli, Outcome};
 use crate::context::Context;
 use crate::fault::CommandError;
+use crate::usage;
 
 /// Options of `help`.
 #[derive(Args, Debug)]
@@ -38,16 +39,22 @@ pub fn run(args: &HelpArgs, context: &mut Context) -> Outcome {
     Ok(exit::OK)
 }
 
+/// What `--help` of this command prints.
 fn of_command(words: &[&str]) -> Result<String, CommandError> {
-    let mut command = Cli::command();
-    command.build();
-    let mut found = &mut command;
-    for word in words {
-        found = found
-            .find_subcommand_mut(word)
-            .ok_or_else(|| CommandError::usage(format!("no such command: {word:?}")).hint("minder --help"))?;
-    }
-    Ok(found.render_long_help().to_string())
+    let args: Vec<&str> = std::iter::once("minder").chain(words.iter().copied()).chain(["--help"]).collect();
+    let printed = Cli::try_parse_from(args).err().and_then(|error| usage::output(&error));
+    // A word that is a value and no command would pass unseen.
+    let mut command = &Cli::command();
+    let known = words.iter().all(|word| match command.find_subcommand(word) {
+        Some(found) => {
+            command = found;
+            true
+        }
+        None => false,
+    });
+    printed.filter(|_| known).ok_or_else(|| {
+        CommandError::usage(format!("no such command: {:?}", words.join(" "))).hint("minder --help")
+    })
 }
 
 #[cfg(test)]

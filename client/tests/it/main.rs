@@ -3,15 +3,27 @@
 // In a test a panic is the report, in their shared parts too.
 #![allow(clippy::unwrap_used)]
 
+mod bodies;
 mod cost_cases;
 mod damage_cases;
 mod grown;
+mod help;
+mod hook;
 mod hooks;
 mod hooks_command;
 mod hooks_property;
+mod hostile;
+mod listings;
+mod pipes;
 mod place;
+mod reference;
+mod refusals;
 mod scene;
 mod setup;
+mod spool;
 mod store_writer;
 mod stream_cases;
+mod strict;
+mod talking;
 mod wait_cases;
+mod world;

@@ -65,9 +65,10 @@ pub fn run(args: &LogsArgs, context: &mut Context) -> Outcome {
     show(context, &lines[lines.len().saturating_sub(LINES)..])?;
     while let Some(watch) = &mut watch {
         context.printer.flush()?;
-        match watch {
-            Some(watch) => watch.wait(None, Some(FLOOR)),
-            None => std::thread::sleep(FLOOR),
+        if let Some(watch) = watch {
+            watch.wait(None, Some(FLOOR));
+        } else {
+            std::thread::sleep(FLOOR);
         }
         let lines = log.more(&path).map_err(failed)?;
         show(context, &lines)?;

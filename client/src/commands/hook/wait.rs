@@ -17,6 +17,9 @@ use crate::rpc::{CallError, Client, Endpoint, Start};
 const INPUT: Duration = Duration::from_secs(10);
 /// The waiter's whole life: below the 2,000,000 s after which the harness would kill it.
 const LIFE: Duration = Duration::from_secs(1_900_000);
+/// A socket that was just made may not be listened to yet: after a change it is tried again this soon, each once.
+const SETTLING: [Duration; 3] =
+    [Duration::from_millis(20), Duration::from_millis(200), Duration::from_secs(2)];
 /// After a refusal that may pass, the daemon is asked again this much later.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -31,6 +34,7 @@ pub fn serve(harness: String) -> Option<HookAnswer> {
     let home = Home::from_env().ok()?;
     let owner = env.pid.and_then(|pid| u32::try_from(pid).ok()).and_then(Process::open);
     let wait = HookWait { harness, payload: Value::Object(payload), env, resume: Uuid::now_v7().to_string() };
+    let mut settling = [].iter();
     loop {
         // Begun before the call, so that a daemon that comes up between the two is not missed.
         let endpoint = Endpoint::from_env(home.clone());
@@ -43,7 +47,10 @@ pub fn serve(harness: String) -> Option<HookAnswer> {
             Ok(answer) => return Some(answer),
             // Until a daemon is there again, or the harness is not.
             Err(CallError::Unreachable(_)) => {
-                watch?.wait(owner.as_ref().and_then(Process::descriptor), Some(left));
+                let limit = settling.next().map_or(left, |l: &Duration| left.min(*l));
+                if watch?.wait(owner.as_ref().and_then(Process::descriptor), Some(limit)) {
+                    settling = SETTLING.iter();
+                }
             }
             Err(CallError::Refused(fault)) if fault.kind.is_retryable() => std::thread::sleep(AGAIN),
             Err(_) => return None,
