@@ -87,19 +87,24 @@ impl Identity {
     }
 }
 
-/// Whom the variables alone name. This is all there is without a daemon; the daemon asks the kernel first.
-pub fn from_files(home: &Home, caller: &Caller) -> Identity {
-    let mut unbound = None;
-    for (harness, harness_id) in caller.conversations() {
-        if let Some(id) = read_id(&home.binding(harness, harness_id)) {
-            return Identity::Session { id };
-        }
-        unbound.get_or_insert(Identity::Unregistered {
-            harness: harness.to_owned(),
-            harness_id: harness_id.to_owned(),
-        });
+/// Whom the variables alone name, all of them. A harness inside a harness has the outer one's variables too, and which
+/// of them is the inner one cannot be told: where they do not agree on one session, they name none.
+pub fn by_variables(caller: &Caller, bound: impl Fn(&str, &str) -> Option<SessionId>) -> Identity {
+    let named: Vec<_> = caller.conversations().map(|(h, id)| (h, id, bound(h, id))).collect();
+    let Some((harness, _, first)) = named.first().copied() else { return Identity::Operator };
+    if let Some(id) = first
+        && named.iter().all(|(_, _, session)| *session == Some(id))
+    {
+        return Identity::Session { id };
     }
-    unbound.unwrap_or(Identity::Operator)
+    let unbound = named.iter().find(|(_, _, session)| session.is_none());
+    let (harness, harness_id) = unbound.map_or((harness, ""), |(harness, id, _)| (*harness, *id));
+    Identity::Unregistered { harness: harness.to_owned(), harness_id: harness_id.to_owned() }
+}
+
+/// Whom the variables name, from files. This is all there is without a daemon; the daemon asks the kernel first.
+pub fn from_files(home: &Home, caller: &Caller) -> Identity {
+    by_variables(caller, |harness, harness_id| read_id(&home.binding(harness, harness_id)))
 }
 
 /// Reads a one-line file that holds a session id.
@@ -124,5 +129,9 @@ mod tests {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, format!("{id}\n")).unwrap();
         assert_eq!(from_files(&home, &caller), Identity::Session { id });
+        // A harness within it has its variable too.
+        caller.vars.insert("CODEX_THREAD_ID".into(), "new".into());
+        let inner = Identity::Unregistered { harness: "codex".into(), harness_id: "new".into() };
+        assert_eq!(from_files(&home, &caller), inner);
     }
 }

@@ -6,7 +6,7 @@
 //! 3. With variables that name none: an agent that is not registered. It is never taken for the person.
 //! 4. Else: the person.
 
-use minder_proto::caller::{Caller, Identity};
+use minder_proto::caller::{self, Caller, Identity};
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Author;
 use minder_proto::id::{Party, SessionId};
@@ -134,20 +134,9 @@ fn under(harness: &str, bound: &[&Session], caller: Option<&Caller>, state: &Sta
     Identity::Unregistered { harness: harness.to_owned(), harness_id: own.unwrap_or_default().to_owned() }
 }
 
-/// Rules 2 to 4: what the variables say, all of them. A harness inside a harness has the outer one's too, and which is
-/// which cannot be told: so where they do not agree on one session, they name none.
+/// Rules 2 to 4.
 fn by_variables(caller: Option<&Caller>, state: &State) -> Identity {
-    let named = caller.into_iter().flat_map(Caller::conversations);
-    let named: Vec<_> = named.map(|(harness, id)| (harness, id, state.by_binding(harness, id))).collect();
-    let Some((harness, _, first)) = named.first().copied() else { return Identity::Operator };
-    if let Some(id) = first
-        && named.iter().all(|(_, _, session)| *session == Some(id))
-    {
-        return Identity::Session { id };
-    }
-    let unbound = named.iter().find(|(_, _, session)| session.is_none());
-    let (harness, harness_id) = unbound.map_or((harness, ""), |(harness, id, _)| (*harness, *id));
-    Identity::Unregistered { harness: harness.to_owned(), harness_id: harness_id.to_owned() }
+    caller.map_or(Identity::Operator, |caller| caller::by_variables(caller, |h, id| state.by_binding(h, id)))
 }
 
 #[cfg(test)]

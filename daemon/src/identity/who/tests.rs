@@ -70,7 +70,7 @@ fn caller(text: &str) -> Option<Caller> {
     let mut caller = Caller::default();
     for word in text.split_whitespace() {
         let (harness, id) = word.split_once('=').unwrap();
-        let (_, name) = minder_proto::caller::HARNESS_VARS.into_iter().find(|(h, _)| *h == harness).unwrap();
+        let (_, name) = caller::HARNESS_VARS.into_iter().find(|(h, _)| *h == harness).unwrap();
         caller.vars.insert(name.to_owned(), id.to_owned());
     }
     Some(caller)
