@@ -6,3 +6,4 @@
 
 mod house;
 mod tour;
+mod transcripts;

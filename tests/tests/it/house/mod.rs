@@ -11,3 +11,5 @@ mod rust;
 mod tree;
 mod words;
 mod writes;
+
+pub use tree::root;
