@@ -21,10 +21,15 @@ use rstest::rstest;
 use shell::Shell;
 
 /// The pages with transcripts.
-const PAGES: [&str; 1] = ["README.md"];
+const PAGES: [&str; 5] =
+    ["README.md", "docs/files.md", "docs/harnesses.md", "docs/server.md", "docs/supervise.md"];
 
 #[rstest]
 #[case::readme("README.md")]
+#[case::files("docs/files.md")]
+#[case::harnesses("docs/harnesses.md")]
+#[case::server("docs/server.md")]
+#[case::supervise("docs/supervise.md")]
 fn generated_transcripts_are_what_the_programs_print(#[case] page: &str) {
     let path = root().join(page);
     let text = std::fs::read_to_string(&path).unwrap();

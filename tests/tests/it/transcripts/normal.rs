@@ -106,12 +106,15 @@ fn pieces(line: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut before = "";
     let mut pid = false;
-    for word in words(line.trim_end()) {
+    let all: Vec<&str> = words(line.trim_end()).collect();
+    for (at, word) in all.iter().copied().enumerate() {
         let blank = word.starts_with(' ');
         let piece = match word {
             _ if blank => Piece::Text(" ".to_owned()),
             _ if is_id(word) => Piece::Id(word.to_owned()),
             _ if pid && is_number(word) => Piece::Varying("pid"),
+            // `in 16 ms`
+            _ if is_number(word) && all.get(at + 2) == Some(&"ms") => Piece::Varying("age"),
             _ => varying(word).map_or_else(|| Piece::Text(word.to_owned()), Piece::Varying),
         };
         pieces.push(piece);
@@ -174,8 +177,8 @@ fn what_differs_in_every_run_is_no_difference() {
     let mut ids = Ids::default();
     let whole = ("3f0a91c2-7d1e-4c55-9a6b-0d5a1f2e3b4c", "00000001-7d1e-4c55-9a6b-0d5a00000002");
     ids.compare(&[whole.0], &[whole.1.to_owned()], true).unwrap();
-    let page = ["3f0a91c2  idle   2m (pid 7) at 12:00:01.204, seen .311", "7be21c09 up 3d, 1.0.0"];
-    let run = ["00000001 idle  14s (pid 4711) at 08:09:10.111, seen .999", "aaaaaaaa up 0s, 0.1.0"];
+    let page = ["3f0a91c2  idle   2m (pid 7) at 12:00:01.204, seen .311", "7be21c09 up 3d, 1.0.0 in 5 ms"];
+    let run = ["00000001 idle  14s (pid 4711) at 08:09:10.111, seen .999", "aaaaaaaa up 0s, 0.1.0 in 17 ms"];
     ids.compare(&page, &run.map(str::to_owned), true).unwrap();
     assert_eq!(ids.as_in_run("minder ack 7be21c09 1f2e3b4c"), "minder ack aaaaaaaa 00000002");
     assert_eq!(ids.as_in_page(&["to aaaaaaaa".to_owned()]), ["to 7be21c09"]);
