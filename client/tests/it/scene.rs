@@ -8,6 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use minder_proto::id::SessionId;
+use minder_tests::files;
 use minder_tests::isolate::Isolated;
 use minder_tests::process::Process;
 use rustix::process::Signal;
@@ -135,11 +136,8 @@ impl Traced {
 
     /// Waits until it sleeps in its `n`th call that waits for descriptors.
     pub fn wait_until_it_polls(&self, n: usize) {
-        let deadline = Instant::now() + SOON;
-        while self.calls().iter().filter(|c| is_poll(c)).count() < n {
-            assert!(Instant::now() < deadline, "it does not sleep: {:?}", self.calls());
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let asleep = || (self.calls().iter().filter(|c| is_poll(c)).count() >= n).then_some(());
+        files::wait_for(&self.file, SOON, asleep).unwrap();
     }
 
     /// Waits for its end; what it printed, and all its calls.

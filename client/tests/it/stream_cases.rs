@@ -1,6 +1,7 @@
 //! `watch stream`: what it shows, from where, and what it leaves behind.
 
 use minder_proto::id::SessionId;
+use minder_proto::stamp::Stamp;
 use rustix::process::Signal;
 
 use crate::scene::{MINDER, Running, Scene, Who};
@@ -14,6 +15,14 @@ fn start(scene: &Scene, args: &str) -> Running {
 /// The next line without its time.
 fn line(running: &mut Running) -> String {
     running.line().split_once("  ").unwrap().1.to_owned()
+}
+
+/// Stamps have milliseconds, and what is to stand in the order of time needs different ones.
+fn another_millisecond() {
+    let now = Stamp::now();
+    while Stamp::now() == now {
+        std::thread::yield_now();
+    }
 }
 
 #[test]
@@ -47,8 +56,7 @@ fn since_tells_what_was_in_the_order_of_time() {
     let (api, web) = (scene.store.session("api"), scene.store.session("web"));
     for (id, to) in [(api, "working"), (web, "working"), (api, "review"), (web, "asking"), (api, "done")] {
         scene.store.state(id, to);
-        // Stamps have milliseconds.
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        another_millisecond();
     }
     for since in ["0", "1h"] {
         let mut running = start(&scene, &format!("--since {since}"));

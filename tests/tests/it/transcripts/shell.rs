@@ -27,6 +27,8 @@ pub struct Shell {
     outer: Child,
     commands: Option<ChildStdin>,
     output: Receiver<Vec<u8>>,
+    /// What was printed since the last command's end, by what it left running.
+    rest: Vec<u8>,
 }
 
 impl Shell {
@@ -55,7 +57,7 @@ impl Shell {
                 }
             }
         });
-        Ok(Self { isolated, outer, commands, output })
+        Ok(Self { isolated, outer, commands, output, rest: Vec::new() })
     }
 
     /// Runs a command and gives its lines, with the places of these surroundings as they would be for a person.
@@ -64,8 +66,12 @@ impl Shell {
         commands.write_all(command.as_bytes())?;
         commands.write_all(b"\0")?;
         let deadline = Instant::now() + LIMIT;
-        let mut printed = Vec::new();
-        while !printed.ends_with(MARK.as_bytes()) {
+        let mut printed = std::mem::take(&mut self.rest);
+        let end = loop {
+            let mark = printed.windows(MARK.len()).position(|bytes| bytes == MARK.as_bytes());
+            if let Some(end) = mark {
+                break end;
+            }
             match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(bytes) => printed.extend(bytes),
                 Err(RecvTimeoutError::Disconnected) => bail!("the shell ended in {command:?}"),
@@ -73,10 +79,10 @@ impl Shell {
                     bail!("{command:?} still runs; it printed {:?}", String::from_utf8_lossy(&printed))
                 }
             }
-        }
-        let text = String::from_utf8(printed)?;
-        let text = text.strip_suffix(MARK).unwrap_or(&text);
-        let text = text
+        };
+        self.rest = printed.split_off(end + MARK.len());
+        printed.truncate(end);
+        let text = String::from_utf8(printed)?
             .replace(path(&self.isolated.home())?, "/home/ana")
             .replace(path(&self.isolated.runtime_dir())?, "/run/user/1000")
             .replace(path(self.isolated.root())?, "");
