@@ -47,9 +47,7 @@ fn generated_transcripts_are_what_the_programs_print(#[case] page: &str) {
                 let command = group[0].lines.join("\n");
                 let shown = page::render(&group, &ids.as_in_page(&printed));
                 replaced.push((group[0].place.start..group[group.len() - 1].place.end, shown));
-                if !updating() {
-                    panic!("{page}: after\n{command}\n{difference}\n`make docs` writes it anew");
-                }
+                assert!(updating(), "{page}: after\n{command}\n{difference}\n`make docs` writes it anew");
             }
         }
     }
