@@ -104,7 +104,6 @@ fn shape(line: &[Piece]) -> String {
 /// A line's words with their meaning. Runs of blanks count as one: columns move with what stands in them.
 fn pieces(line: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let mut before = "";
     let mut pid = false;
     let all: Vec<&str> = words(line.trim_end()).collect();
     for (at, word) in all.iter().copied().enumerate() {
@@ -119,8 +118,7 @@ fn pieces(line: &str) -> Vec<Piece> {
         };
         pieces.push(piece);
         // `pid 4121`, `"pid":4121`
-        pid = if blank || word.starts_with(['"', ':']) { pid && before != "" } else { word == "pid" };
-        before = word;
+        pid = if blank || word.starts_with(['"', ':']) { pid } else { word == "pid" };
     }
     pieces
 }

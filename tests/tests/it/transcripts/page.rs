@@ -91,7 +91,7 @@ fn a_page_is_read_and_written() {
     let [one, two] = &found[0].commands[..] else { panic!() };
     assert_eq!((one.text().as_str(), &one.output[..]), ("one <<'EOF'\nx\nEOF", &["out", "", "> out"][..]));
     assert_eq!((two.text().as_str(), two.output.len()), ("two", 0));
-    let new = render(&[two.clone()], &["new".to_owned()]);
+    let new = render(std::slice::from_ref(two), &["new".to_owned()]);
     let changed = replace(text, &[(two.place.clone(), new)]);
     assert_eq!(changed, text.replace("$ two\n", "$ two\nnew\n"));
 }
