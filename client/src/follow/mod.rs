@@ -16,6 +16,7 @@ mod filter;
 mod hint;
 mod inbox;
 mod keeper;
+mod lean;
 mod merge;
 mod news;
 mod opening;

@@ -1,7 +1,6 @@
 //! The files that a follower reads: where a session's timeline lies, and which timelines grew.
 
-use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use minder_proto::id::SessionId;
@@ -28,33 +27,44 @@ pub struct Source {
     feed: Feed,
     /// The bell, for who sleeps.
     pub bell: Option<Bell>,
-    /// Inode of each active timeline when it was looked at last: with its length it says whether it grew.
-    inodes: HashMap<SessionId, u64>,
 }
 
 impl Source {
     /// Notes the end of the feed: to be called before the first timeline is read, and after the bell was hung.
     pub fn new(home: &Home, bell: Option<Bell>) -> Self {
-        Self { home: home.clone(), feed: Feed::at_end(&home.feed()), bell, inodes: HashMap::new() }
+        Self { home: home.clone(), feed: Feed::at_end(&home.feed()), bell }
     }
 
     /// Finds a session's timeline: open, or closed and in the trash.
-    pub fn locate(&mut self, id: SessionId) -> Option<Located> {
-        let open = self.home.session(id);
-        if let Ok(meta) = std::fs::metadata(open.join(ACTIVE)) {
-            self.inodes.insert(id, meta.ino());
-            return Some(Located { dir: open, closed: false });
-        }
-        // Between a seal and the next line there is no active file; and a session may be closed.
-        let trashed = self.home.trashed(id);
+    pub fn locate(&self, id: SessionId) -> Option<Located> {
+        let (open, trashed) = (self.home.session(id), self.home.trashed(id));
         let found = [(open, false), (trashed, true)].into_iter().find(|(dir, _)| is_dir(dir));
         found.map(|(dir, closed)| Located { dir, closed })
     }
 
+    /// Reads a session's timeline with `read`. Most are open: the trash is looked into only where one is not there.
+    /// `NotFound` if there is none.
+    pub fn read<T>(
+        &self,
+        id: SessionId,
+        mut read: impl FnMut(&Located) -> io::Result<T>,
+    ) -> io::Result<(Located, T)> {
+        let mut located = Located { dir: self.home.session(id), closed: false };
+        loop {
+            match read(&located) {
+                Ok(value) => return Ok((located, value)),
+                Err(e) if e.kind() == io::ErrorKind::NotFound && !located.closed => {
+                    located = Located { dir: self.home.trashed(id), closed: true };
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
     /// True if a timeline that was read up to `cursor` is not as it was then. It is not opened for this.
     pub fn has_moved(&self, id: SessionId, cursor: Cursor) -> bool {
-        let Ok(meta) = std::fs::metadata(self.home.session(id).join(ACTIVE)) else { return true };
-        self.inodes.get(&id) != Some(&meta.ino()) || meta.len() != cursor.offset
+        let meta = std::fs::metadata(self.home.session(id).join(ACTIVE));
+        meta.map_or(true, |m| m.len() != cursor.offset)
     }
 
     /// What the feed named since the last time.

@@ -29,7 +29,7 @@ use super::roster::{Joined, Roster};
 use super::show::{Show, Shown, What};
 use super::source::Source;
 use super::start::{Arrival, Start};
-use super::{Follower, card, render, standing};
+use super::{Follower, card, lean, render, standing};
 use crate::fault::CommandError;
 use crate::printer::Printer;
 
@@ -100,6 +100,7 @@ pub fn stream(
         began,
         kept: false,
         warned: false,
+        slept: false,
         printer,
     };
     if !options.no_announce {
@@ -140,6 +141,7 @@ struct Streaming<'a> {
     began: Stamp,
     kept: bool,
     warned: bool,
+    slept: bool,
     printer: &'a mut Printer,
 }
 
@@ -150,6 +152,9 @@ impl Streaming<'_> {
             if !self.targets.is_empty() && !self.roster.is_broad() && self.targets.values().all(|t| t.gone) {
                 let message = "every session that was named is closed";
                 return Err(CommandError::new("gone", exit::GONE, message));
+            }
+            if !std::mem::replace(&mut self.slept, true) {
+                lean::give_back();
             }
             let Some(bell) = &mut self.source.bell else { return Ok(exit::OK) };
             match bell

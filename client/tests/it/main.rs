@@ -26,4 +26,5 @@ mod stream_cases;
 mod strict;
 mod talking;
 mod wait_cases;
+mod wait_rules;
 mod world;

@@ -71,6 +71,11 @@ impl Scene {
         Self { store: StoreWriter::new(&isolated.minder_home()), runner: Runner { isolated } }
     }
 
+    /// Surroundings without a store.
+    pub fn runner() -> Runner {
+        Runner { isolated: Isolated::new().unwrap() }
+    }
+
     /// A supervising session, bound to the conversation "s".
     pub fn with_supervisor() -> (Self, SessionId) {
         let mut scene = Self::new();
@@ -226,6 +231,13 @@ impl Running {
             assert!(Instant::now() < deadline, "it does not sleep");
             std::thread::yield_now();
         }
+    }
+
+    /// What the kernel counts as resident, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     pub fn has_ended(&mut self) -> bool {

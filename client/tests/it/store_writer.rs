@@ -61,7 +61,10 @@ impl StoreWriter {
     }
 
     pub fn child(&mut self, label: &str, parent: Option<SessionId>) -> SessionId {
-        let id = SessionId::random();
+        self.with_id(SessionId::random(), label, parent)
+    }
+
+    pub fn with_id(&mut self, id: SessionId, label: &str, parent: Option<SessionId>) -> SessionId {
         fs::create_dir_all(self.dir(id)).unwrap();
         let known = Known {
             label: label.to_owned(),

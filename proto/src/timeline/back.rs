@@ -35,8 +35,9 @@ pub fn read_back(dir: &Path, mut each: impl FnMut(Item) -> ControlFlow<()>) -> i
         Err(e) => return Err(e),
     };
     if let Some(file) = &active {
-        let first = first_seq(file)?;
-        if lines_back(file, first.unwrap_or(0), &mut take)?.is_break() {
+        let mut end = Window::at_end(file)?;
+        let first = first_seq(file, &end)?;
+        if lines_back(file, &mut end, first.unwrap_or(0), &mut take)?.is_break() {
             return Ok(newest);
         }
         read_from = first.unwrap_or(u64::MAX);
@@ -47,17 +48,57 @@ pub fn read_back(dir: &Path, mut each: impl FnMut(Item) -> ControlFlow<()>) -> i
     }
     for (first, path) in segments.into_iter().rev() {
         // What was read as the active file may have been sealed meanwhile.
-        if first < read_from && lines_back(&File::open(path)?, first, &mut take)?.is_break() {
+        if first >= read_from {
+            continue;
+        }
+        let file = File::open(path)?;
+        if lines_back(&file, &mut Window::at_end(&file)?, first, &mut take)?.is_break() {
             break;
         }
     }
     Ok(newest)
 }
 
+/// A piece of a file that was read, up to where it was wanted.
+struct Window {
+    /// Where it begins.
+    low: u64,
+    bytes: Vec<u8>,
+    /// How long the next one is.
+    look: u64,
+}
+
+impl Window {
+    /// The end of a file.
+    fn at_end(file: &File) -> io::Result<Self> {
+        let mut window = Self { low: file.metadata()?.len(), bytes: Vec::new(), look: FIRST_LOOK };
+        window.read_before(file)?;
+        Ok(window)
+    }
+
+    /// Puts the piece before it in front of it.
+    fn read_before(&mut self, file: &File) -> io::Result<()> {
+        let begin = self.low.saturating_sub(self.look);
+        let mut bytes = Vec::with_capacity((self.low - begin) as usize + self.bytes.len());
+        bytes.resize((self.low - begin) as usize, 0);
+        file.read_exact_at(&mut bytes, begin)?;
+        bytes.append(&mut self.bytes);
+        (self.low, self.bytes) = (begin, bytes);
+        self.look = (self.look * 2).min(LONGEST_LOOK);
+        Ok(())
+    }
+}
+
 /// The `seq` of a file's first good line, from its first bytes alone where those have it.
-fn first_seq(file: &File) -> io::Result<Option<u64>> {
+fn first_seq(file: &File, end: &Window) -> io::Result<Option<u64>> {
     let mut bytes = [0; 64];
-    let n = file.read_at(&mut bytes, 0)?;
+    let n = if end.low == 0 {
+        let n = end.bytes.len().min(bytes.len());
+        bytes[..n].copy_from_slice(&end.bytes[..n]);
+        n
+    } else {
+        file.read_at(&mut bytes, 0)?
+    };
     // The daemon writes `seq` first; any other order is read in full.
     let digits = bytes[..n].strip_prefix(b"{\"seq\":").unwrap_or_default();
     let len = digits.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -67,54 +108,50 @@ fn first_seq(file: &File) -> io::Result<Option<u64>> {
     }
 }
 
-/// The complete lines of one file, newest first.
+/// The complete lines of one file, newest first, from a window at its end on.
 fn lines_back(
     file: &File,
+    window: &mut Window,
     segment: u64,
     each: &mut impl FnMut(Item) -> ControlFlow<()>,
 ) -> io::Result<ControlFlow<()>> {
-    let mut low = file.metadata()?.len();
-    let mut look = FIRST_LOOK;
-    // The bytes from `low` on that are not handed over yet, once their end is known to be that of a line.
-    let mut held: Vec<u8> = Vec::new();
-    let mut at_line_end = false;
-    while low > 0 {
-        let begin = low.saturating_sub(look);
-        let mut bytes = vec![0; (low - begin) as usize];
-        file.read_exact_at(&mut bytes, begin)?;
-        bytes.append(&mut held);
-        low = begin;
-        look = (look * 2).min(LONGEST_LOOK);
-        if !at_line_end {
-            // Behind the last newline is what is not complete yet.
-            match bytes.iter().rposition(|b| *b == b'\n') {
-                Some(i) => bytes.truncate(i + 1),
-                None => continue,
-            }
-            at_line_end = true;
+    // Behind the last newline is what is not complete yet.
+    loop {
+        if let Some(i) = window.bytes.iter().rposition(|b| *b == b'\n') {
+            window.bytes.truncate(i + 1);
+            break;
         }
-        while let Some(body) = bytes.len().checked_sub(1) {
-            let start = match bytes[..body].iter().rposition(|b| *b == b'\n') {
+        if window.low == 0 {
+            return Ok(ControlFlow::Continue(()));
+        }
+        window.bytes.clear();
+        window.read_before(file)?;
+    }
+    loop {
+        while let Some(body) = window.bytes.len().checked_sub(1) {
+            let start = match window.bytes[..body].iter().rposition(|b| *b == b'\n') {
                 Some(i) => i + 1,
-                None if low == 0 => 0,
+                None if window.low == 0 => 0,
                 None => break,
             };
             if start < body {
-                let line = Line::parse(&bytes[start..body]);
-                let offset = low + bytes.len() as u64;
+                let line = Line::parse(&window.bytes[start..body]);
+                let offset = window.low + window.bytes.len() as u64;
                 let after = Cursor { seq: line.seq().unwrap_or(0), offset, segment };
                 if each(Item { line, after }).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            bytes.truncate(start);
+            window.bytes.truncate(start);
         }
-        if bytes.len() > LINE_MAX {
+        if window.low == 0 {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if window.bytes.len() > LINE_MAX {
             // Damage without an end: what is left of it is passed over.
-            bytes.truncate(1);
-            bytes[0] = b'\n';
+            window.bytes.truncate(1);
+            window.bytes[0] = b'\n';
         }
-        held = bytes;
+        window.read_before(file)?;
     }
-    Ok(ControlFlow::Continue(()))
 }
