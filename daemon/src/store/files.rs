@@ -73,6 +73,11 @@ impl Files {
         self.ahead.clear();
     }
 
+    /// The store's folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The absolute path of a file of the store.
     pub fn path(&self, file: &str) -> PathBuf {
         self.root.join(file)

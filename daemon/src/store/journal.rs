@@ -43,11 +43,44 @@ pub struct Recovered {
     /// Every commit since the last checkpoint, in order.
     pub commits: Vec<Vec<Op>>,
     /// Segments that could not be read to their named end, with why.
-    pub damage: Vec<String>,
+    pub damage: Vec<Damage>,
     last_segment: u64,
     last_end: u64,
     sequence: u64,
     bytes: u64,
+}
+
+/// A segment whose records cannot be trusted to their end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The segment's file.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.file.display(), self.what)
+    }
+}
+
+impl Recovered {
+    /// Where there is no journal.
+    pub fn none() -> Self {
+        let (commits, damage) = (Vec::new(), Vec::new());
+        Self { commits, damage, last_segment: 0, last_end: u64::MAX, sequence: 1, bytes: 0 }
+    }
+
+    /// The sequence of the first of the commits, or of the next one if there are none.
+    pub fn first(&self) -> u64 {
+        self.sequence - self.commits.len() as u64
+    }
+
+    /// The sequence of the next commit.
+    pub fn next(&self) -> u64 {
+        self.sequence
+    }
 }
 
 fn path(dir: &Path, segment: u64) -> PathBuf {
@@ -115,25 +148,20 @@ pub fn recover(dir: &Path) -> Result<Recovered, DiskError> {
     while files.last().is_some_and(|(n, bytes)| read_header(bytes, *n).is_none()) {
         files.pop();
     }
-    let mut found = Recovered {
-        commits: Vec::new(),
-        damage: Vec::new(),
-        // The next segment takes the place of one without a header.
-        last_segment: files.last().map_or(0, |(n, _)| *n),
-        last_end: u64::MAX,
-        sequence: 1,
-        bytes: 0,
-    };
+    // The next segment takes the place of one without a header.
+    let last_segment = files.last().map_or(0, |(n, _)| *n);
+    let mut found = Recovered { last_segment, ..Recovered::none() };
+    let damage = |segment, what| Damage { file: path(dir, segment), what };
     let mut expected: Option<u64> = None;
     for (i, (n, bytes)) in files.iter().enumerate() {
         let Some(header) = read_header(bytes, *n) else {
-            found.damage.push(format!("{}: no header", path(dir, *n).display()));
+            found.damage.push(damage(*n, "no header".to_owned()));
             break;
         };
         let named_end = files.get(i + 1).and_then(|(m, b)| read_header(b, *m)).map(|h| h.previous_end);
         let next = *expected.get_or_insert(header.first_sequence);
         if header.first_sequence != next {
-            found.damage.push(format!("{}: a segment is missing before it", path(dir, *n).display()));
+            found.damage.push(damage(*n, "a segment is missing before it".to_owned()));
             break;
         }
         let (end, sequence) = read_records(bytes, header.first_sequence, named_end, &mut found.commits);
@@ -146,8 +174,7 @@ pub fn recover(dir: &Path) -> Result<Recovered, DiskError> {
         if let Some(named) = named_end
             && end != named
         {
-            let p = path(dir, *n);
-            found.damage.push(format!("{}: readable to byte {end} of {named}", p.display()));
+            found.damage.push(damage(*n, format!("readable to byte {end} of {named}")));
             break;
         }
     }

@@ -2,7 +2,7 @@
 //! else sends it a mutation or a look and awaits the answer. A mutation is a closure over a [`Txn`], so that the
 //! store knows nothing of watches, deliveries or hooks; what belongs to every commit of a kind is a [`Contributor`].
 //!
-//! Uses: `proto`. Used by: `watch`, `delivery`, `hook`, `server`.
+//! Uses: `proto`. Used by: `watch`, `delivery`, `hook`, `server`; `check` reads the journal with it.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
@@ -34,6 +34,15 @@ pub use owner::{Counters, Observer};
 pub use patience::Pauses;
 pub use state::{Inbox, Session, State};
 pub use txn::{Appended, Contributor, Txn};
+
+// What a check of the store's files needs to read its journal as a start would.
+pub(crate) use disk::TEMP_PREFIX;
+pub(crate) use files::Files;
+pub(crate) use journal::{Recovered, recover};
+pub(crate) use op::Op;
+pub(crate) use recover::{Target, replay};
+#[cfg(test)]
+pub(crate) use {recover::Replayed, recover::tests as replay_tests};
 
 use owner::{Checkpoint, Command, Owner, Write};
 
@@ -96,11 +105,12 @@ impl Store {
         let begun = Instant::now();
         let mut notes = Vec::new();
         prepare(home, &mut notes)?;
-        let found = journal::recover(&home.journal())?;
-        notes.extend(found.damage.iter().cloned());
-        let mut files = files::Files::new(home.root());
-        let replayed = recover::replay(home.root(), &mut files, &found.commits)?;
+        let found = recover(&home.journal())?;
+        notes.extend(found.damage.iter().map(ToString::to_string));
+        let mut files = Files::new(home.root());
+        let replayed = replay(&mut files, &found.commits)?;
         notes.extend(replayed.notes);
+        notes.extend(replayed.cut.iter().map(|file| format!("{file}: bytes past its last commit were cut")));
         for (session, why) in &replayed.quarantined {
             notes.push(format!("session {session} was moved to quarantine/: {why}"));
         }

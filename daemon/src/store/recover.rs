@@ -21,12 +21,39 @@ pub struct Replayed {
     pub lines: Vec<(SessionId, u64)>,
     /// Sessions moved to `quarantine/`, with why.
     pub quarantined: Vec<(SessionId, String)>,
-    /// Other damage that was mended, one line each.
+    /// Files that are shorter than they were when they were written to, and belong to no session; one line each.
     pub notes: Vec<String>,
+    /// Files that held bytes past their last commit, which were cut.
+    pub cut: Vec<String>,
+}
+
+/// What a replay changes: the store's files, or a picture of them.
+pub trait Target {
+    /// Applies one operation that may have been applied already, wholly or in part. Gives why the session it
+    /// belongs to cannot be trusted any more, if so.
+    fn redo(&mut self, op: &Op) -> Result<Option<String>, DiskError>;
+    /// Cuts a file to the length its last operation left it with; says if it was longer.
+    fn cut(&mut self, file: &str, segment: u64, len: u64) -> Result<bool, DiskError>;
+    /// Moves the folder of a session that cannot be trusted aside.
+    fn set_aside(&mut self, session: SessionId, why: &str) -> Result<(), DiskError>;
+}
+
+impl Target for Files {
+    fn redo(&mut self, op: &Op) -> Result<Option<String>, DiskError> {
+        self.redo(op)
+    }
+
+    fn cut(&mut self, file: &str, segment: u64, len: u64) -> Result<bool, DiskError> {
+        self.cut(file, segment, len)
+    }
+
+    fn set_aside(&mut self, session: SessionId, why: &str) -> Result<(), DiskError> {
+        quarantine(self.root(), session, why)
+    }
 }
 
 /// Applies every commit in order.
-pub fn replay(root: &Path, files: &mut Files, commits: &[Vec<Op>]) -> Result<Replayed, DiskError> {
+pub fn replay(files: &mut impl Target, commits: &[Vec<Op>]) -> Result<Replayed, DiskError> {
     let mut done = Replayed { commits: commits.len() as u64, ..Replayed::default() };
     let (skip, retired) = superseded(commits);
     let mut ends: HashMap<(String, u64), u64> = HashMap::new();
@@ -40,7 +67,7 @@ pub fn replay(root: &Path, files: &mut Files, commits: &[Vec<Op>]) -> Result<Rep
             // Its folder may have left the trash long ago.
             (Some(_), Some(session)) if retired.contains(&session) => {}
             (Some(why), Some(session)) => {
-                quarantine(root, session, &why)?;
+                files.set_aside(session, &why)?;
                 distrusted.insert(session);
                 done.quarantined.push((session, why));
             }
@@ -63,7 +90,7 @@ pub fn replay(root: &Path, files: &mut Files, commits: &[Vec<Op>]) -> Result<Rep
             continue;
         }
         if files.cut(&file, segment, end)? {
-            done.notes.push(format!("{file}: bytes past its last commit were cut"));
+            done.cut.push(file);
         }
     }
     reach("recover.done");
@@ -146,14 +173,15 @@ fn free_name(dir: &Path, name: &str) -> std::path::PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
 
     use super::*;
 
-    fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    /// Every file under a folder, with its content.
+    pub fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
         let mut found = BTreeMap::new();
         let mut todo = vec![root.to_owned()];
         while let Some(dir) = todo.pop() {
@@ -170,14 +198,15 @@ mod tests {
         found
     }
 
-    fn ready(root: &Path) {
+    /// The folders that a store has from its first start on.
+    pub fn ready(root: &Path) {
         for dir in ["sessions", "trash", "labels"] {
             disk::make_dir(&root.join(dir)).unwrap();
         }
     }
 
     /// Turns random steps into a legal history of one store with two sessions.
-    fn history(steps: &[(u8, u8)]) -> Vec<Vec<Op>> {
+    pub fn history(steps: &[(u8, u8)]) -> Vec<Vec<Op>> {
         let ids = [SessionId::from_bytes([1; 16]), SessionId::from_bytes([2; 16])];
         let mut len = [0u64; 2];
         let mut seq = [0u64; 2];
@@ -283,7 +312,7 @@ mod tests {
             }
             for _ in 0..2 {
                 let mut files = Files::new(other.path());
-                let done = replay(other.path(), &mut files, &commits).unwrap();
+                let done = replay(&mut files, &commits).unwrap();
                 prop_assert!(done.quarantined.is_empty(), "{:?}", done.quarantined);
                 prop_assert_eq!(tree(other.path()), tree(good.path()));
             }
@@ -304,7 +333,7 @@ mod tests {
             offset: 50,
             bytes: b"{}\n".to_vec(),
         }]];
-        let done = replay(dir.path(), &mut Files::new(dir.path()), &commits).unwrap();
+        let done = replay(&mut Files::new(dir.path()), &commits).unwrap();
         assert_eq!(done.quarantined.len(), 1);
         assert!(!folder.exists());
         let aside = dir.path().join("quarantine").join(id.to_string());
