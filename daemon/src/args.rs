@@ -1,16 +1,20 @@
-//! The four flags of `minderd`, read without a parser library: a service manager and the client are its users.
+//! The few flags of `minderd`, read without a parser library: a service manager and the client are its users.
 
 use std::ffi::OsString;
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 
 /// What `--help` prints.
 pub const HELP: &str = "\
 minderd minds coding-agent sessions for one user. `minder` starts it when it is needed.
 
 Usage: minderd [--foreground] [--ready-fd N]
+       minderd --check [PATH] [--json]
 
       --foreground   log to standard error instead of the store's log file
       --ready-fd N   tell a starter on descriptor N: `ready`, or `error <exit code> <line>`
+      --check        check the files of a store, and change nothing; also beside a running daemon
+      --json         print what a check finds as one object
       --version      print the version and exit
       --help         print this and exit
 
@@ -26,6 +30,13 @@ pub enum Wish {
         foreground: bool,
         /// Where a starter waits to hear how it went.
         ready_fd: Option<RawFd>,
+    },
+    /// Check a store's files.
+    Check {
+        /// The store, where it is not the usual one.
+        path: Option<PathBuf>,
+        /// Print one object.
+        json: bool,
     },
     /// Print the version.
     Version,
@@ -47,20 +58,30 @@ pub enum ArgsError {
 /// Reads the arguments after the program's name. `--help` wins over everything, as long as what stands before it is valid.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Wish, ArgsError> {
     let (mut foreground, mut ready_fd) = (false, None);
+    let (mut check, mut json, mut path) = (false, None, None);
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
         match arg.to_str() {
             Some("--foreground") => foreground = true,
+            Some("--check") => check = true,
+            Some("--json") => json = Some(arg),
             Some("--version" | "-V") => return Ok(Wish::Version),
             Some("--help" | "-h") => return Ok(Wish::Help),
             Some("--ready-fd") => {
                 let number = args.next().and_then(|n| n.to_str()?.parse().ok()).filter(|n| *n >= 0);
                 ready_fd = Some(number.ok_or(ArgsError::ReadyFd)?);
             }
+            text if check && path.is_none() && !text.is_some_and(|t| t.is_empty() || t.starts_with('-')) => {
+                path = Some(PathBuf::from(arg));
+            }
             _ => return Err(ArgsError::Unknown(arg)),
         }
     }
-    Ok(Wish::Run { foreground, ready_fd })
+    match json {
+        _ if check => Ok(Wish::Check { path, json: json.is_some() }),
+        Some(alone) => Err(ArgsError::Unknown(alone)),
+        None => Ok(Wish::Run { foreground, ready_fd }),
+    }
 }
 
 #[cfg(test)]
@@ -80,10 +101,23 @@ mod tests {
         );
         assert_eq!(wish(&["--foreground", "--help"]), Ok(Wish::Help));
         assert_eq!(wish(&["--version"]), Ok(Wish::Version));
+        let check = |path: Option<&str>, json| Ok(Wish::Check { path: path.map(PathBuf::from), json });
+        assert_eq!(wish(&["--check"]), check(None, false));
+        assert_eq!(wish(&["--check", "/a", "--json"]), check(Some("/a"), true));
+        assert_eq!(wish(&["--json", "--check"]), check(None, true));
         for bad in [&["--ready-fd"][..], &["--ready-fd", "x"], &["--ready-fd", "-1"]] {
             assert_eq!(wish(bad), Err(ArgsError::ReadyFd), "{bad:?}");
         }
-        for bad in [&["--daemon"][..], &["start"], &["--foreground=yes"], &[""]] {
+        for bad in [
+            &["--daemon"][..],
+            &["start"],
+            &["--foreground=yes"],
+            &[""],
+            &["--json"],
+            &["/a", "--check"],
+            &["--check", "/a", "/b"],
+            &["--check", ""],
+        ] {
             assert!(matches!(wish(bad), Err(ArgsError::Unknown(_))), "{bad:?}");
         }
     }

@@ -2,6 +2,7 @@
 //! process needs around it (lock, descriptors, service manager, readiness, log).
 
 pub mod args;
+pub mod check;
 pub mod delivery;
 pub mod descriptors;
 pub mod exit;

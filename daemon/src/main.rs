@@ -1,12 +1,14 @@
 //! `minderd`: from nothing to a daemon that serves, in the order in which it happens.
 
 use std::convert::Infallible;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use std::sync::Arc;
 
 use minder_daemon::args::{self, Wish};
+use minder_daemon::check;
 use minder_daemon::delivery::{Changes, Delivery, Watching};
 use minder_daemon::descriptors::{self, Limit};
 use minder_daemon::exit::Failure;
@@ -36,8 +38,9 @@ use tokio_util::sync::CancellationToken;
 fn main() -> ExitCode {
     let (foreground, ready_fd) = match args::parse(std::env::args_os().skip(1)) {
         Ok(Wish::Run { foreground, ready_fd }) => (foreground, ready_fd),
-        Ok(Wish::Help) => return print(args::HELP),
-        Ok(Wish::Version) => return print(&format!("minderd {}\n", minder_proto::VERSION)),
+        Ok(Wish::Check { path, json }) => return check_store(path, json),
+        Ok(Wish::Help) => return print(args::HELP, exit::OK),
+        Ok(Wish::Version) => return print(&format!("minderd {}\n", minder_proto::VERSION), exit::OK),
         Err(error) => return complain(&Failure::new(exit::USAGE, error)),
     };
 
@@ -295,10 +298,37 @@ fn folder_failure(error: &FolderError) -> Failure {
     Failure::new(if error.is_refusal() { exit::NOT_ALLOWED } else { exit::IO }, error)
 }
 
-#[allow(clippy::print_stdout, reason = "what --help and --version are for")]
-fn print(text: &str) -> ExitCode {
-    print!("{text}");
-    ExitCode::SUCCESS
+/// `--check`: a program of its own that happens to know the journal.
+fn check_store(path: Option<PathBuf>, json: bool) -> ExitCode {
+    let home = match path.map_or_else(Home::from_env, |path| Ok(Home::at(path))) {
+        Ok(home) => home,
+        Err(error) => return refuse(&Failure::new(exit::CONFIG, error), "config", json),
+    };
+    match check::check(&home) {
+        Ok(report) => print(&if json { report.to_json() } else { report.to_lines() }, report.exit()),
+        Err(error) => refuse(&Failure::new(error.exit(), &error), error.kind(), json),
+    }
+}
+
+/// Why there is no report, in the form that the client gives its own failures.
+#[allow(clippy::print_stderr, reason = "the object that says why there is no report")]
+fn refuse(failure: &Failure, kind: &str, json: bool) -> ExitCode {
+    if !json {
+        return complain(failure);
+    }
+    let (error, exit) = (&failure.line, failure.code);
+    eprintln!("{}", serde_json::json!({ "error": error, "kind": kind, "exit": exit, "retryable": false }));
+    ExitCode::from(failure.code)
+}
+
+/// Writes what was asked for. A reader that has gone away has seen what it wanted.
+fn print(text: &str, code: u8) -> ExitCode {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            complain(&Failure::io("standard output", &error))
+        }
+        _ => ExitCode::from(code),
+    }
 }
 
 #[allow(clippy::print_stderr, reason = "the one line that says why the daemon ends")]

@@ -4,6 +4,7 @@
 
 mod activation;
 mod callers;
+mod check;
 mod client;
 mod ends;
 mod host;
