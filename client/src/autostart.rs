@@ -173,8 +173,8 @@ fn understand(said: &str) -> Result<(), StartError> {
     }
 }
 
-/// `MINDER_DAEMON`; else `minderd` beside this program; else on `PATH`.
-fn find_program() -> Option<PathBuf> {
+/// The daemon's program: `MINDER_DAEMON`; else `minderd` beside this program; else on `PATH`.
+pub fn find_program() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("MINDER_DAEMON").filter(|v| !v.is_empty()) {
         // Made absolute, since the daemon is started at `/`.
         return std::path::absolute(named).ok();

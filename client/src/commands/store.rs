@@ -1,11 +1,18 @@
-//! `store path`: where the store is.
+//! `store path` and `store check`: where the store is, and whether its files are whole. The daemon's program checks
+//! them, since only that knows the journal.
+
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
 
 use clap::{Args, Subcommand};
 use minder_proto::error::exit;
 use serde::Serialize;
 
+use crate::autostart::{StartError, find_program};
 use crate::cli::Outcome;
 use crate::context::Context;
+use crate::fault::CommandError;
 
 /// Options of `store`.
 #[derive(Args, Debug)]
@@ -18,6 +25,20 @@ pub struct StoreArgs {
 enum StoreCommand {
     /// Print the folder of the store
     Path,
+    /// Check the files of the store, and change nothing; with or without a daemon
+    Check(CheckArgs),
+}
+
+/// Options of `store check`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Prints a line for each file with what is wrong, in the order of their paths; lines that begin with\n\
+                  note: are worth knowing and no damage. Exit 0 nothing is damaged, 65 something is, 2 no store there,\n\
+                  74 something cannot be read, 76 a newer minder wrote it."
+)]
+struct CheckArgs {
+    /// A store, or a copy of one [default: the store]
+    path: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -28,8 +49,9 @@ struct Place<'a> {
 
 /// Does what was asked of the store.
 pub fn run(args: &StoreArgs, context: &mut Context) -> Outcome {
-    match args.command {
+    match &args.command {
         StoreCommand::Path => path(context),
+        StoreCommand::Check(args) => check(args, context),
     }
 }
 
@@ -43,4 +65,19 @@ fn path(context: &mut Context) -> Outcome {
         context.printer.line(home.root().display().to_string())?;
     }
     Ok(exit::OK)
+}
+
+/// Becomes the program that checks: its output and exit code are the answer.
+fn check(args: &CheckArgs, context: &Context) -> Outcome {
+    let store = match &args.path {
+        // So that no path looks like a flag.
+        Some(path) => std::path::absolute(path).map_err(|e| CommandError::usage(format!("PATH: {e}")))?,
+        None => context.home()?.root().to_owned(),
+    };
+    let program =
+        find_program().ok_or_else(|| CommandError::unavailable(StartError::NoProgram.to_string()))?;
+    let mut command = Command::new(&program);
+    command.arg("--check").arg(store).args(context.printer.is_json().then_some("--json"));
+    let error = command.exec();
+    Err(CommandError::unavailable(StartError::Execute { program, source: error }.to_string()))
 }

@@ -28,3 +28,4 @@ mod talking;
 mod wait_cases;
 mod wait_rules;
 mod world;
+mod store;
