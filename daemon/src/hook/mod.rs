@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use minder_proto::error::Fault;
+use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Receipt;
 use minder_proto::id::SessionId;
-use minder_proto::rpc::{HookAnswer, HookEvent, HookWait};
+use minder_proto::rpc::{Adopt, AdoptAnswer, HookAnswer, HookEnv, HookEvent, HookWait};
 use minder_proto::stamp::Stamp;
 
 use crate::delivery::Delivery;
@@ -30,6 +30,13 @@ pub struct Hooks {
     store: Store,
     delivery: Arc<Delivery>,
     status: Arc<StatusFiles>,
+}
+
+/// True if a process is of this daemon's user.
+fn is_own(pid: i32) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let folder = std::fs::metadata(format!("/proc/{pid}"));
+    folder.is_ok_and(|m| m.uid() == nix::unistd::geteuid().as_raw())
 }
 
 /// Where a hook's call came from.
@@ -100,6 +107,39 @@ impl Hooks {
             }
         }
         Ok(done.print)
+    }
+
+    /// A conversation that its harness lists and whose next event may be far away: it becomes a session by the rules
+    /// of an event. `ancestry` is that of the process which the harness named for it.
+    pub async fn adopt(&self, call: Adopt, ancestry: Ancestry) -> Result<AdoptAnswer, Fault> {
+        let is_it = ancestry
+            .iter()
+            .next()
+            .is_some_and(|a| a.process.pid == call.pid && a.harness == Some(call.harness.as_str()));
+        if !is_it || !is_own(call.pid) {
+            return Err(Fault::new(
+                Kind::Refused,
+                format!("process {} is no {} of this user's", call.pid, call.harness),
+            ));
+        }
+        let begins = serde_json::json!({
+            "session_id": call.harness_id, "cwd": call.dir, "hook_event_name": "SessionStart", "source": "startup",
+        });
+        let Some((payload, heard)) = payload::read(&call.harness, begins) else {
+            return Err(Fault::new(Kind::InvalidParams, "no such harness, or no id of one"));
+        };
+        let env = HookEnv { pid: Some(call.pid), attended: call.attended, ..HookEnv::default() };
+        self.store
+            .write(move |txn| {
+                let known = txn.state().by_binding(&call.harness, &payload.session_id).is_some();
+                let origin = Origin::Peer(ancestry);
+                let found = adopt::session_of(txn, &call.harness, &payload, &heard, &env, &origin)?;
+                let session = found.ok_or_else(|| {
+                    Fault::new(Kind::Refused, "not taken in by adopt.mode, adopt.ignore, or another process")
+                })?;
+                Ok(AdoptAnswer { session, label: txn.session(session)?.record.label.clone(), known })
+            })
+            .await
     }
 
     /// A waiter: answers when something may enter an idle session.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use minder_proto::error::{Fault, Kind};
-use minder_proto::rpc::{HookEvent, HookWait};
+use minder_proto::rpc::{Adopt, HookEvent, HookWait};
 
 use super::context::Context;
 use super::method;
@@ -15,6 +15,10 @@ use crate::identity::Ancestry;
 pub fn register(module: &mut RpcModule<Context>) {
     method::register(module, |call: HookEvent, ctx: Arc<Context>, peer| async move {
         ctx.hooks.event(call, hook::Origin::Peer(Ancestry::of(peer.pid))).await
+    });
+    method::register(module, |call: Adopt, ctx: Arc<Context>, _| async move {
+        let ancestry = Ancestry::of(Some(call.pid));
+        ctx.hooks.adopt(call, ancestry).await
     });
     method::register(module, |call: HookWait, ctx: Arc<Context>, _| async move {
         tokio::select! {

@@ -260,9 +260,6 @@ pub struct Adopt {
     /// The working directory.
     #[serde(default)]
     pub dir: Option<String>,
-    /// The name that the harness gives it.
-    #[serde(default)]
-    pub name: Option<String>,
     /// Whether a person sits at it, where the harness says so.
     #[serde(default)]
     pub attended: Option<bool>,

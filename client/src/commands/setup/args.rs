@@ -80,7 +80,6 @@ impl Steps for Through {
             harness_id: agent.session_id.clone(),
             pid: i32::try_from(agent.pid).map_err(|e| e.to_string())?,
             dir: agent.cwd.clone(),
-            name: agent.name.clone(),
             attended: agent.kind.as_deref().map(|kind| kind == "interactive"),
         };
         match self.link.call(&adopt) {
