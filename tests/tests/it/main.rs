@@ -6,5 +6,8 @@
 
 mod docs;
 mod house;
+mod strace;
 mod tour;
 mod transcripts;
+mod volume;
+mod world;
