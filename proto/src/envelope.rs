@@ -2,7 +2,7 @@
 //!
 //! A body that copies an envelope stays visibly part of a body: there is one envelope, on the first line.
 
-use crate::event::{About, Body, Message, NoticeKind, cut};
+use crate::event::{About, Author, Body, Message, NoticeKind, cut};
 use crate::id::{MessageId, Party, SessionId};
 use crate::layout::Home;
 use crate::snapshot;
@@ -100,8 +100,14 @@ pub fn notice_text<'a>(home: &Home, notices: impl Iterator<Item = &'a About>) ->
         NoticeKind::State | NoticeKind::Snapshot | NoticeKind::Closed => {}
     }
     let mut text = format!("[minder] watch: {who} {}", path(&notices));
+    let mut by_person = false;
     let (note, answer) = match line {
-        Some(Body::State(t)) => (t.note, t.text),
+        Some(Body::State(t)) => {
+            by_person = t.by == Author::Operator;
+            // A declaration is made before the turn's last words are known.
+            let later = || dir.as_ref().and_then(|d| snapshot::answer_after(d, last.seq).ok().flatten());
+            (t.note, t.text.or_else(later))
+        }
         Some(Body::Closed { note, .. }) => (note, None),
         _ => (None, None),
     };
@@ -111,6 +117,9 @@ pub fn notice_text<'a>(home: &Home, notices: impl Iterator<Item = &'a About>) ->
     if let Some(note) = &note {
         text.push_str(" — ");
         text.push_str(&crate::text::block(note));
+    }
+    if by_person {
+        text.push_str(&format!("\n({})", snapshot::author_words(Author::Operator)));
     }
     if let Some(newer) = dir.as_ref().and_then(|d| superseded(d, last)) {
         text.push_str(&format!("\n(superseded: it is {newer} now)"));

@@ -12,6 +12,8 @@ pub const NOTE_MAX: usize = 4 * 1024;
 pub const BODY_MAX: usize = 256 * 1024;
 /// Bytes of a turn's last answer that a state line keeps.
 pub const ANSWER_MAX: usize = 2_000;
+/// What a note is called that holds the last answer of a turn whose state was declared before its end.
+pub const ANSWER_NOTE: &str = "answer";
 
 /// One line of a timeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,7 +88,7 @@ pub enum Body {
         /// Who closed it.
         by: Author,
     },
-    /// Free text for the reader; `what` is `gap`, `torn`, `repaired`, or another word.
+    /// Free text for the reader; `what` is `gap`, `torn`, `repaired`, [`ANSWER_NOTE`], or another word.
     Note {
         /// A word for programs.
         what: String,

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::event::{Author, Body, Event, Line, Message};
+use crate::event::{ANSWER_NOTE, Author, Body, Event, Line, Message};
 use crate::id::{Party, SessionId};
 use crate::layout::Home;
 use crate::queue::{self, Queue};
@@ -165,6 +165,25 @@ pub fn last_state(dir: &Path) -> io::Result<Option<Event>> {
             ControlFlow::Break(())
         }
         _ => ControlFlow::Continue(()),
+    })?;
+    Ok(found)
+}
+
+/// The last answer of the turn in which the state of line `seq` was declared, if that turn is over.
+pub fn answer_after(dir: &Path, seq: u64) -> io::Result<Option<String>> {
+    let mut found = None;
+    timeline::read_back(dir, |item| {
+        match item.line {
+            Line::Event(event) if event.seq <= seq => return ControlFlow::Break(()),
+            Line::Event(event) => match event.body {
+                // What comes after another state is the answer to something else.
+                Body::State(_) => found = None,
+                Body::Note { what, text } if what == ANSWER_NOTE => found = Some(text),
+                _ => {}
+            },
+            _ => {}
+        }
+        ControlFlow::Continue(())
     })?;
     Ok(found)
 }

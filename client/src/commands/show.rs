@@ -2,7 +2,7 @@
 
 use clap::Args;
 use minder_proto::error::exit;
-use minder_proto::event::{Body, Event};
+use minder_proto::event::{ANSWER_NOTE, Body, Event};
 use minder_proto::id::{MessageId, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::record::{SessionRecord, WatchSource, Watcher};
@@ -236,7 +236,7 @@ pub fn states_words(states: minder_proto::state::StateSet) -> String {
     }
 }
 
-/// The newest answer that a state line keeps.
+/// The newest answer that a line keeps.
 fn last_answer(dir: &std::path::Path) -> std::io::Result<Option<Answer>> {
     let mut n = 64;
     loop {
@@ -244,6 +244,7 @@ fn last_answer(dir: &std::path::Path) -> std::io::Result<Option<Answer>> {
         let all = lines.len() < n;
         let found = lines.into_iter().rev().find_map(|e| match e.body {
             Body::State(t) => t.text.map(|text| Answer { at: e.at, text }),
+            Body::Note { what, text } if what == ANSWER_NOTE => Some(Answer { at: e.at, text }),
             _ => None,
         });
         if found.is_some() || all {

@@ -1,6 +1,6 @@
 //! Which lines a stream shows, and how. Pure.
 
-use minder_proto::event::{Body, Event, Line};
+use minder_proto::event::{ANSWER_NOTE, Body, Event, Line};
 use minder_proto::id::{Party, SessionId};
 use minder_proto::stamp::Stamp;
 use minder_proto::state::StateSet;
@@ -53,6 +53,7 @@ impl Show {
             Body::State(t) => self.states.is_none_or(|s| s.contains(t.to, t.turn_end)),
             Body::Message(_) => all,
             Body::Created { .. } => new && all,
+            Body::Note { what, .. } if what == ANSWER_NOTE => all,
             Body::Closed { .. } | Body::Note { .. } => true,
             // Of the record and the receipts `show` and `queue` tell.
             Body::Receipt { .. } | Body::Binding { .. } | Body::Record { .. } => false,

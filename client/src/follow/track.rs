@@ -1,6 +1,6 @@
 //! One session's lines as a follower hears them, one after the other. Pure.
 
-use minder_proto::event::{Body, Event, Line, Transition};
+use minder_proto::event::{ANSWER_NOTE, Body, Event, Line, Transition};
 use minder_proto::id::SessionId;
 use minder_proto::record::Cursor;
 use minder_proto::state::State;
@@ -83,6 +83,8 @@ impl Track {
                 let state = self.path.last().copied();
                 Heard::Closed(Aside::Closed { session, at: Some(at), state, note: note.clone() })
             }
+            // It belongs to the event that was told.
+            Body::Note { what, .. } if what == ANSWER_NOTE => Heard::Nothing,
             Body::Note { text, .. } => Heard::Aside(Aside::Remark { session, text: text.clone() }),
             Body::Message(_) | Body::Receipt { .. } | Body::Binding { .. } | Body::Record { .. } => {
                 Heard::Nothing

@@ -138,6 +138,7 @@ impl Delivery {
         match kind {
             "turn" => match timeline::find(dir, which.parse().ok()?).ok()??.body {
                 Body::State(line) => line.text.or(line.note),
+                Body::Note { text, .. } => Some(text),
                 _ => None,
             },
             "reply" => {

@@ -3,7 +3,7 @@
 use minder_proto::config::Brief;
 use minder_proto::envelope;
 use minder_proto::error::Fault;
-use minder_proto::event::{Author, Body, Receipt, cut};
+use minder_proto::event::{ANSWER_MAX, ANSWER_NOTE, Author, Body, Receipt, cut};
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::queue;
@@ -275,8 +275,13 @@ fn turn_end(
         };
         declare(txn, id, said)?;
     }
+    let mut seq = txn.session(id)?.record.state_seq;
+    if declared && keeps_text(txn) && !text.trim().is_empty() {
+        // The state that the session declared stands; whoever is told of it finds the last words beside it.
+        let text = cut(&text, ANSWER_MAX).to_owned();
+        seq = txn.append(Party::Session(id), Body::Note { what: ANSWER_NOTE.to_owned(), text })?;
+    }
     let answered = turn.map(|t| t.messages).unwrap_or_default();
-    let seq = txn.session(id)?.record.state_seq;
     turn::answer(txn, id, &answered, seq)?;
     let answered = answered.into_iter().map(|m| m.id).collect();
     Ok(Reaction { answered, answer: text, ..Reaction::of(id) })

@@ -4,6 +4,8 @@
 // In a test a panic is the report, in their shared parts too.
 #![allow(clippy::unwrap_used)]
 
+mod b;
+mod crash;
 mod docs;
 mod house;
 mod strace;

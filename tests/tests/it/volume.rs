@@ -1,7 +1,7 @@
 //! Many messages, many takers, many watchers: nothing is lost, nothing comes twice, order is kept, and a commit costs
 //! one flush, however many are told.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -43,6 +43,19 @@ struct Post {
     done: AtomicUsize,
     /// Rung when a daemon serves.
     up: Bell,
+    /// Somebody has failed: nobody goes on.
+    failed: AtomicBool,
+}
+
+/// Tells the others if its thread fails.
+struct Party<'a>(&'a Post);
+
+impl Drop for Party<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.failed.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Post {
@@ -53,6 +66,7 @@ impl Post {
     /// Makes a call until it is answered, however often the daemon dies on the way, and while a queue is full.
     fn insist<C: Call>(&self, client: &mut Client, call: &C) -> C::Answer {
         loop {
+            assert!(!self.failed.load(Ordering::Relaxed), "another thread has failed");
             match client.call(call) {
                 Ok(answer) => return answer,
                 Err(error) if is_lost(&error) => self.up.wait(),
@@ -64,6 +78,7 @@ impl Post {
 
     /// Sends every message of one sender: in turn to each receiver.
     fn send(&self, sender: &Agent, receivers: &[Agent], number: usize) {
+        let _party = Party(self);
         let mut client = self.client();
         for n in 0..MESSAGES / SENDERS {
             let key = Some(format!("key-{n}"));
@@ -75,6 +90,7 @@ impl Post {
 
     /// Takes and acknowledges until everything is there; gives what came, in order.
     fn take(&self, receiver: &Agent, expected: usize) -> Vec<(usize, usize)> {
+        let _party = Party(self);
         let mut client = self.client();
         let mut came = Vec::new();
         while came.len() < expected {
@@ -105,6 +121,7 @@ fn traffic(world: &World, disturb: impl FnOnce(&Post)) {
         taken: Bell::default(),
         done: AtomicUsize::new(0),
         up: Bell::default(),
+        failed: AtomicBool::new(false),
     });
     let came: Vec<Vec<(usize, usize)>> = std::thread::scope(|scope| {
         for (number, sender) in senders.iter().enumerate() {
@@ -147,6 +164,7 @@ fn three_thousand_messages_arrive_once_each_though_the_daemon_is_killed_ten_time
     traffic(&world, |post| {
         for kill in 1..=10 {
             while post.done.load(Ordering::Relaxed) < kill * MESSAGES / 11 {
+                assert!(!post.failed.load(Ordering::Relaxed));
                 post.taken.wait();
             }
             daemon.take().unwrap().kill();

@@ -238,6 +238,17 @@ impl Agent {
         }
     }
 
+    /// Tells minder what a hook of Claude Code would tell, in a turn of this name; gives what the hook prints.
+    pub fn hook(&self, client: &mut Client, event: &str, turn: &str, more: Value) -> rpc::HookAnswer {
+        let mut payload = serde_json::json!({
+            "session_id": self.conversation, "hook_event_name": event, "prompt_id": turn,
+        });
+        payload.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        let key = uuid::Uuid::new_v4().to_string();
+        let env = rpc::HookEnv::default();
+        must(client, &rpc::HookEvent { harness: "claude".to_owned(), payload, env, key })
+    }
+
     /// Watches another session.
     pub fn watch(&self, client: &mut Client, other: &Self) {
         must(client, &self.watching(other));
