@@ -147,12 +147,9 @@ pub fn who(session: SessionId, names: Names) -> String {
 pub fn news_lines(news: &News, names: Names, now: Stamp) -> String {
     let mut text = format!("{} {}", who(news.session, names), path(&news.states));
     if news.why != Why::Edge {
-        let what = if news.why == Why::Gap {
-            "the place in its log was lost; it stands so since "
-        } else {
-            "since "
-        };
-        text.push_str(&format!("\nage: {what}{}", short_age(news.at.age(now))));
+        let age = short_age(news.at.age(now));
+        let why = if news.why == Why::Gap { " (its place in the log was lost)" } else { "" };
+        text.push_str(&format!("\nage: {age}{why}"));
     }
     push_lines(&mut text, "note", news.note.as_deref());
     let answer = news.answer.as_deref().map(|a| cut(a, minder_proto::event::ANSWER_MAX));
@@ -188,7 +185,7 @@ pub fn aside_line(aside: &Aside, names: Names, now: Stamp) -> String {
         Aside::Closed { session, at, state, note } => {
             let mut text = format!("{} is closed", who(*session, names));
             if let Some(at) = at {
-                text.push_str(&format!(" since {}", short_age(at.age(now))));
+                text.push_str(&format!(" ({} ago)", short_age(at.age(now))));
             }
             if let Some(state) = state {
                 text.push_str(&format!("; its last state was {state}"));
@@ -205,14 +202,14 @@ pub fn aside_line(aside: &Aside, names: Names, now: Stamp) -> String {
             let mut text = format!("gap: {}: {}", who(*session, names), gap_words(*lost, *resumed));
             if let Some(s) = stand {
                 let age = short_age(s.at.age(now));
-                text.push_str(&format!("; it is {} since {age}{}", s.state, noted(s.note.as_deref())));
+                text.push_str(&format!("; it is in {} now ({age}){}", s.state, noted(s.note.as_deref())));
             }
             text
         }
         Aside::Already { session, stand, told } => {
             let (age, note) = (short_age(stand.at.age(now)), noted(stand.note.as_deref()));
             let way = if *told { "you were told" } else { "--or-already returns it" };
-            format!("{} is {} already, since {age}{note}  ({way})", who(*session, names), stand.state)
+            format!("{} is already in {} ({age}){note}  ({way})", who(*session, names), stand.state)
         }
         Aside::Elsewhere { session } => {
             let what = session.map_or_else(|| "a message".to_owned(), |id| who(id, names));
@@ -287,7 +284,7 @@ mod tests {
         let ended = News { note: Some("All".into()), answer: Some("All\ndone".into()), ..news() };
         assert!(news_lines(&ended, &names, at(0)).ends_with("note: All\nanswer: All\nanswer: done"));
         let stands = News { why: Why::Standing, note: None, ..news() };
-        assert!(news_lines(&stands, &names, at(120)).ends_with("\nage: since 2m"));
+        assert!(news_lines(&stands, &names, at(120)).ends_with("\nage: 2m"));
     }
 
     #[test]
@@ -351,11 +348,11 @@ mod tests {
             (Aside::Arrived { session, seq: 1, at: at(0), state: Idle }, "new, idle"),
             (
                 Aside::Closed { session, at: Some(at(0)), state: Some(Done), note: None },
-                "is closed since 2m; its last state was done",
+                "is closed (2m ago); its last state was done",
             ),
             (
                 Aside::Already { session, stand: stand.clone(), told: false },
-                "is asking already, since 2m: which  (--or-already returns it)",
+                "is already in asking (2m): which  (--or-already returns it)",
             ),
         ] {
             let text = aside_line(&aside, &names, at(120));
@@ -364,7 +361,7 @@ mod tests {
         let gap = Aside::Gap { session, lost: Some(40), resumed: 8, now: Some(stand) };
         let text = aside_line(&gap, &names, at(120));
         assert!(
-            text.starts_with("gap: ") && text.ends_with("after line 8; it is asking since 2m: which"),
+            text.starts_with("gap: ") && text.ends_with("after line 8; it is in asking now (2m): which"),
             "{text}"
         );
         let object = json(&aside_object(&gap, &names, at(120)));

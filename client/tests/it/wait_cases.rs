@@ -72,7 +72,7 @@ fn a2_an_edge_is_not_a_level() {
     scene.store.state(w, "review");
     let ran = scene.s("wait w --timeout 2");
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.err.contains("is review already"), "{ran:?}");
+    assert!(ran.err.contains("is already in review"), "{ran:?}");
     scene.store.state(w, "done");
     scene.store.noted(w, "done", "another note");
     let ran = scene.s("wait w --timeout 0");
@@ -96,14 +96,11 @@ fn a3_a_move_just_before_the_first_wait() {
     scene.store.noted(w, "asking", "which database?");
     let first = scene.s("wait w --timeout 0");
     assert_eq!((first.code, first.out.as_str()), (1, ""));
-    assert!(first.err.contains("is asking already, since 0s: which database?  (--or-already"), "{first:?}");
+    assert!(first.err.contains("is already in asking (0s): which database?  (--or-already"), "{first:?}");
     let already = scene.run(Who::Session("a"), "wait w --timeout 0 --or-already");
     assert_eq!(already.code, 0, "{already:?}");
     let short = w.short();
-    assert_eq!(
-        already.out,
-        format!("w worker ({short}) idle → asking\nage: since 0s\nnote: which database?\n")
-    );
+    assert_eq!(already.out, format!("w worker ({short}) idle → asking\nage: 0s\nnote: which database?\n"));
     assert_eq!(scene.run(Who::Session("a"), "wait w --timeout 0 --or-already").code, 1);
     // A first look has not told the supervisor; it may still ask for it, once.
     let already = scene.s("wait w --timeout 0 --or-already --json").json();
