@@ -512,7 +512,10 @@ impl Owner {
             self.files.touch_again(paths);
         }
         let Some((last, paths)) = self.begin_checkpoint() else { return };
-        let result = files::sync(self.home.root(), &paths).and_then(|()| self.journal.end_checkpoint(last));
+        let result = files::sync(self.home.root(), &paths).and_then(|()| {
+            reach("checkpoint.synced");
+            self.journal.end_checkpoint(last)
+        });
         if let Err(error) = result {
             tracing::warn!(%error, "the last checkpoint failed; the journal is kept");
         }

@@ -3,15 +3,17 @@
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
+use minder_client::rpc::Client;
 use minder_proto::event::{NoticeKind, Receipt};
 use minder_proto::record::Channel;
 use minder_proto::rpc;
 use minder_proto::state::State;
 use minder_tests::files;
+use minder_tests::process::Process;
 use serde_json::json;
 
 use crate::crash::{OF_A_COMMIT, Prepared, told};
-use crate::world::{Agent, LIMIT, World, must, ran};
+use crate::world::{Agent, LIMIT, Minderd, World, must, ran};
 
 #[test]
 fn b1_one_record_one_notice() {
@@ -135,7 +137,7 @@ fn b4_ended_relations_stay_silent_also_in_the_queue() {
         let about = queue.iter().filter(|e| e.brief.as_ref().and_then(|b| b.about) == Some(id));
         about.map(|e| e.id).collect::<Vec<_>>()
     };
-    let check = |client: &mut minder_client::rpc::Client| {
+    let check = |client: &mut Client| {
         assert_eq!(about(a.id), []);
         assert_eq!(about(w.id).len(), 5, "a snapshot, three moves, the end");
         let (_, last) = s.messages().into_iter().rfind(|(_, m)| m.about.is_some()).unwrap();
@@ -210,8 +212,8 @@ fn b6_line_notice_and_queue_entry_are_one_commit() {
 
     let prepared = Prepared::new(world);
     let declaration = w.declaration(State::Review, Some("look"));
-    let scenario = |client: &mut minder_client::rpc::Client| told(client, &declaration);
-    let check = |_: &crate::world::Minderd, answer: Option<rpc::DeclareAnswer>, at: &str| {
+    let scenario = |client: &mut Client, _: &Process| told(client, &declaration);
+    let check = |_: &Minderd, answer: Option<rpc::DeclareAnswer>, at: &str| {
         let line: Vec<u64> = w.moves().iter().map(|(seq, _)| *seq).collect();
         for watcher in &watchers {
             assert_eq!(watcher.told_of(w.id), line, "{at}: {}", watcher.label);

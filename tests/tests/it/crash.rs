@@ -3,8 +3,9 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-use minder_client::rpc::{CallError, Client};
+use minder_client::rpc::Client;
 use minder_proto::rpc::Call;
+use minder_tests::process::Process;
 
 use crate::world::{Minderd, World, is_lost};
 
@@ -55,7 +56,7 @@ impl Prepared {
     pub fn at_every<T: Default>(
         &self,
         points: &[&'static str],
-        scenario: impl Fn(&mut Client) -> T,
+        scenario: impl Fn(&mut Client, &Process) -> T,
         check: impl Fn(&Minderd, T, &str),
     ) -> Vec<(&'static str, u64)> {
         let mut passed = Vec::new();
@@ -64,7 +65,7 @@ impl Prepared {
             loop {
                 let (outcome, reached) = match self.again(point, n) {
                     Ok(mut daemon) => {
-                        let outcome = scenario(&mut self.world.client());
+                        let outcome = scenario(&mut self.world.client(), &daemon.process);
                         daemon.process.signal(rustix::process::Signal::TERM);
                         let status = daemon.ended();
                         let reached = status.signal() == Some(9);
@@ -91,7 +92,7 @@ impl Prepared {
     pub fn at_every_start<T>(
         &self,
         (first, n): (&str, u64),
-        scenario: impl Fn(&mut Client) -> T,
+        scenario: impl Fn(&mut Client, &Process) -> T,
         check: impl Fn(&Minderd, T, &str),
     ) -> Vec<(&'static str, u64)> {
         let mut passed = Vec::new();
@@ -99,7 +100,8 @@ impl Prepared {
             let mut m = 1;
             loop {
                 let mut daemon = self.again(first, n).unwrap_or_else(|e| panic!("{first}:{n}: {e}"));
-                let outcome = scenario(&mut self.world.client());
+                let outcome = scenario(&mut self.world.client(), &daemon.process);
+                daemon.process.signal(rustix::process::Signal::TERM);
                 assert_eq!(daemon.ended().signal(), Some(9), "{first}:{n} is not reached");
                 let second = self.world.launch(&[("MINDER_KILL_POINT", &format!("{point}:{m}"))]).settle();
                 let lived = second.is_ok();
@@ -123,11 +125,6 @@ pub fn told<C: Call>(client: &mut Client, call: &C) -> Option<C::Answer> {
         Err(error) if is_lost(&error) => None,
         Err(error) => panic!("{}: {error}", C::METHOD),
     }
-}
-
-/// Makes a call that may have been done before: a refusal that says so is an answer.
-pub fn repeated<C: Call>(client: &mut Client, call: &C) -> Result<C::Answer, CallError> {
-    client.call(call)
 }
 
 fn kept(world: &World) -> std::path::PathBuf {

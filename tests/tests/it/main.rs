@@ -5,9 +5,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod b;
+mod c;
+mod c_crash;
 mod crash;
 mod docs;
 mod house;
+mod j;
 mod strace;
 mod tour;
 mod transcripts;
