@@ -32,9 +32,9 @@ enum StoreCommand {
 /// Options of `store check`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Prints a line for each file with what is wrong, in the order of their paths; lines that begin with\n\
-                  note: are worth knowing and no damage. Exit 0 nothing is damaged, 65 something is, 2 no store there,\n\
-                  74 something cannot be read, 76 a newer minder wrote it."
+    after_help = "Prints a line for each file with what is wrong, in the order of their paths; a line that begins with note: \
+                  is worth knowing and no damage.\n\nExit 0: nothing is damaged; 65: something is; 2: no store there; \
+                  74: something cannot be read; 76: a newer minder wrote it."
 )]
 struct CheckArgs {
     /// A store, or a copy of one [default: the store]

@@ -268,7 +268,7 @@ fn what_was_set_aside_and_what_does_not_belong_here_is_noted() {
         note: quarantine/API.watchers.json: set aside: watchers.json: expected `]`
         note: quarantine/else: set aside: nothing says why
         note: sessions/API/shopping-list: not a file of the store
-        note: sessions/by-hand: not a file of the store
+        note: sessions/other: not a file of the store
         STORE: 2 sessions, 28 lines; nothing is damaged
         exit 0
     "#]]
@@ -279,8 +279,8 @@ fn what_was_set_aside_and_what_does_not_belong_here_is_noted() {
         s.write("sessions/API/shopping-list", "");
         s.write("labels/.tmp-api", "");
         s.write("notes.txt", "");
-        std::fs::create_dir(s.path("sessions/by-hand")).unwrap();
-        std::fs::set_permissions(s.path("sessions/by-hand"), PermissionsExt::from_mode(0o700)).unwrap();
+        std::fs::create_dir(s.path("sessions/other")).unwrap();
+        std::fs::set_permissions(s.path("sessions/other"), PermissionsExt::from_mode(0o700)).unwrap();
         symlink("/", s.path("operator/link")).unwrap();
         symlink("/nowhere", s.path("run/socket")).unwrap();
     }));
