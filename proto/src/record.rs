@@ -82,6 +82,9 @@ pub struct SessionRecord {
     /// The harness's id of the turn that ended last: what a late hook says of it is no news.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<String>,
+    /// How that turn ended, where it came to an end of its own: evidence for what was given in it may come later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_end: Option<TurnEnd>,
     /// Fields of a newer build.
     #[serde(flatten)]
     pub unknown: Map<String, Value>,
@@ -206,6 +209,23 @@ pub struct RunningTurn {
     /// Notices and messages between this turn and a person's act.
     #[serde(default)]
     pub hops: u8,
+}
+
+/// The end of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnEnd {
+    /// When.
+    pub at: Stamp,
+    /// The state line with its text, where it authored one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+}
+
+impl TurnEnd {
+    /// What the receipt of a message that it answers gives as its reason.
+    pub fn reason(&self) -> String {
+        self.seq.map_or_else(|| "turn".to_owned(), |seq| format!("turn {seq}"))
+    }
 }
 
 /// A message that was seen in a turn.

@@ -6,6 +6,7 @@
 //! | [`isolate`] | a folder that holds every home, commands with nothing inherited, an end of all that was started |
 //! | [`model`] | the scripted model: the prompt says what it answers, the test sees what it was asked |
 //! | [`claude`] | Claude Code with its first-run questions answered, headless or in a terminal; recording hooks |
+//! | [`fake`] | a stand-in for a harness that runs hooks |
 //! | [`tmux`] | a private tmux server: keys, pastes, screens |
 //! | [`process`], [`files`] | processes by pidfd; waiting for files by inotify |
 //!
@@ -38,6 +39,7 @@
 //! it holds directives: begin prompts with plain words.
 
 pub mod claude;
+pub mod fake;
 pub mod files;
 pub mod isolate;
 pub mod model;

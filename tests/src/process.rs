@@ -123,13 +123,35 @@ pub fn find(wanted: impl Fn(&Process) -> bool) -> Vec<Process> {
 /// what it had printed. An output that stays open after the program's end counts as not ended too: a
 /// detached child must not hold its caller's output.
 pub fn run(command: &mut Command, input: &[u8], limit: Duration) -> io::Result<Output> {
+    run_with(command, input, Run { limit, stdin_open: false })
+}
+
+/// How a program is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// When it is killed.
+    pub limit: Duration,
+    /// Whether its standard input stays open behind what it is given, until it has ended.
+    pub stdin_open: bool,
+}
+
+/// The same as [`run`], in other ways too.
+pub fn run_with(command: &mut Command, input: &[u8], how: Run) -> io::Result<Output> {
+    let limit = how.limit;
     let deadline = Instant::now() + limit;
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let process = Process::open(child.id())?.expect("a child that was not waited for has a pid");
     let mut stdin = child.stdin.take().expect("piped");
     let input = input.to_vec();
-    // A program may end without reading its input.
-    std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let (ended, end) = mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        // A program may end without reading its input.
+        let _ = stdin.write_all(&input);
+        if how.stdin_open {
+            // The other side is dropped at the end.
+            let _ = end.recv();
+        }
+    });
     let stdout = read_all(child.stdout.take().expect("piped"));
     let stderr = read_all(child.stderr.take().expect("piped"));
 
@@ -138,6 +160,7 @@ pub fn run(command: &mut Command, input: &[u8], limit: Duration) -> io::Result<O
         process.signal(Signal::KILL);
     }
     let status = child.wait()?;
+    drop(ended);
     let mut collect = |chunks: &mpsc::Receiver<Vec<u8>>| {
         let mut all = Vec::new();
         loop {

@@ -106,12 +106,20 @@ impl Delivery {
         let mailbox = record.as_ref().is_some_and(|r| r.channel == Channel::Mailbox);
         let dialog = record.as_ref().is_some_and(|r| r.turn.as_ref().is_some_and(|t| t.dialog.is_some()));
         let failed = record.as_ref().is_some_and(|r| r.state == Declared::Error && r.state_seq > seq);
+        // It was seen in a turn that came to no end of its own, by an interrupt or the conversation's end. Who reads
+        // its messages by itself may still answer.
+        let unanswered = answer.reason.as_deref() != Some("ack")
+            && record.as_ref().is_some_and(|r| {
+                let runs = r.turn.as_ref().is_some_and(|t| t.messages.iter().any(|m| m.id == at.id));
+                r.channel == Channel::Hook && !runs
+            });
         let verdict = match receipt {
             Receipt::Answered => {
                 answer.answer = self.stored_answer(&dir, answer.from, answer.reason.as_deref());
                 Some(WaitVerdict::Answered)
             }
             Receipt::Dead | Receipt::Returned => Some(WaitVerdict::Failed),
+            Receipt::Seen if unanswered => Some(WaitVerdict::Failed),
             _ if failed => Some(WaitVerdict::Failed),
             _ if dialog => {
                 answer.reason = Some(Hold::Dialog.to_string());

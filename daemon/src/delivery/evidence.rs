@@ -10,11 +10,13 @@ use minder_proto::envelope;
 use minder_proto::error::Fault;
 use minder_proto::event::Receipt;
 use minder_proto::id::{MessageId, Party, SessionId};
+use minder_proto::queue;
+use minder_proto::record::{SessionRecord, TurnEnd};
 use serde_json::Value;
 
 use super::Delivery;
 use super::hand::{POINTER, POINTER_SEEN};
-use super::mailbox::seen;
+use super::mailbox::{answered_by, joins_turn, settle};
 use crate::store::Txn;
 
 /// How much of a transcript is looked through at most, in bytes from its end.
@@ -132,7 +134,7 @@ impl Delivery {
             .store
             .write(move |txn| {
                 for id in &ids {
-                    evident(txn, session, *id, "transcript")?;
+                    evident(txn, session, *id, Evidence::Transcript)?;
                 }
                 Ok(())
             })
@@ -143,18 +145,51 @@ impl Delivery {
     }
 }
 
+/// Where a harness shows what its model was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// The prompt of the turn that runs now.
+    Prompt,
+    /// A line of the transcript: it may be of a turn that is over.
+    Transcript,
+}
+
 /// A harness showed that its model was given this id.
-pub fn evident(txn: &mut Txn<'_>, session: SessionId, id: MessageId, evidence: &str) -> Result<(), Fault> {
+pub fn evident(
+    txn: &mut Txn<'_>,
+    session: SessionId,
+    id: MessageId,
+    evidence: Evidence,
+) -> Result<(), Fault> {
     let party = Party::Session(session);
     let Some(entry) = txn.session(session)?.inbox.queue.get(id).cloned() else { return Ok(()) };
     match entry.reason.as_deref() {
-        Some(POINTER_SEEN) => Ok(()),
+        Some(POINTER_SEEN) => return Ok(()),
         Some(POINTER) if entry.receipt == Receipt::Handed => {
             let reason = Some(POINTER_SEEN.to_owned());
-            txn.receipt(party, id, Receipt::Handed, reason, entry.attempt, Some("hook"))
+            return txn.receipt(party, id, Receipt::Handed, reason, entry.attempt, Some("hook"));
         }
-        _ => seen(txn, party, id, evidence, "hook").map(|_| ()),
+        _ => {}
     }
+    let word = match evidence {
+        Evidence::Prompt => "prompt",
+        Evidence::Transcript => "transcript",
+    };
+    settle(txn, party, &entry, word, "hook")?;
+    if evidence == Evidence::Transcript
+        && let Some(end) = ended_since(&txn.session(session)?.record, &entry)
+    {
+        return answered_by(txn, party, &entry, end);
+    }
+    joins_turn(txn, party, &entry)
+}
+
+/// The end of the turn in which a message was given, where it is over by now.
+fn ended_since(record: &SessionRecord, entry: &queue::Entry) -> Option<TurnEnd> {
+    if record.turn.as_ref().is_some_and(|turn| turn.since <= entry.since) {
+        return None;
+    }
+    record.last_end.filter(|end| end.at >= entry.since)
 }
 
 /// Kinds of line, of Claude Code's transcript, whose text reached the model. `hook_success` records that a hook ran

@@ -8,7 +8,7 @@ use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Receipt;
 use minder_proto::id::{MessageId, Party};
 use minder_proto::queue;
-use minder_proto::record::SeenMessage;
+use minder_proto::record::{SeenMessage, TurnEnd};
 use minder_proto::rpc::{TakeAnswer, Taken};
 use minder_proto::snapshot;
 use tokio::time::Instant;
@@ -130,20 +130,49 @@ pub fn seen(
         // Settled before: acknowledging twice is no mistake.
         return Ok(Receipt::Seen);
     };
-    let attempt = entry.attempt.max(1);
-    txn.receipt(party, id, Receipt::Seen, Some(evidence.to_owned()), attempt, Some(channel))?;
-    let notice = entry.brief.as_ref().is_none_or(|b| b.from == Party::Minder);
-    if let Party::Session(session) = party
-        && !notice
-    {
-        // What is seen while a turn runs is answered by that turn's end.
-        txn.edit(session, |r| {
-            if let Some(turn) = &mut r.turn {
-                turn.messages.push(SeenMessage { id, seq: entry.seq });
-            }
-        })?;
-    }
+    settle(txn, party, &entry, evidence, channel)?;
+    joins_turn(txn, party, &entry)?;
     Ok(Receipt::Seen)
+}
+
+/// The receipt of a message that is seen, with what the evidence is.
+pub(super) fn settle(
+    txn: &mut Txn<'_>,
+    party: Party,
+    entry: &queue::Entry,
+    evidence: &str,
+    channel: &str,
+) -> Result<(), Fault> {
+    let attempt = entry.attempt.max(1);
+    txn.receipt(party, entry.id, Receipt::Seen, Some(evidence.to_owned()), attempt, Some(channel))
+}
+
+/// A notice is nothing that anybody waits to have answered.
+fn is_notice(entry: &queue::Entry) -> bool {
+    entry.brief.as_ref().is_none_or(|b| b.from == Party::Minder)
+}
+
+/// What is seen while a turn runs is answered by that turn's end.
+pub(super) fn joins_turn(txn: &mut Txn<'_>, party: Party, entry: &queue::Entry) -> Result<(), Fault> {
+    let Some(session) = party.session().filter(|_| !is_notice(entry)) else { return Ok(()) };
+    txn.edit(session, |r| {
+        if let Some(turn) = &mut r.turn {
+            turn.messages.push(SeenMessage { id: entry.id, seq: entry.seq });
+        }
+    })
+}
+
+/// The turn in which it was given is over, and has answered it.
+pub(super) fn answered_by(
+    txn: &mut Txn<'_>,
+    party: Party,
+    entry: &queue::Entry,
+    end: TurnEnd,
+) -> Result<(), Fault> {
+    if is_notice(entry) {
+        return Ok(());
+    }
+    txn.answered(party, entry.id, entry.seq, end.reason())
 }
 
 /// Ends messages that will never be given: their receipts, and one message to each sender.

@@ -68,6 +68,12 @@ pub fn hold(record: &SessionRecord, waiter: bool) -> Option<Hold> {
     }
 }
 
+/// When a transcript is looked through again for what was handed this long ago: a harness writes its lines some
+/// moments after the fact, and an event that would say so may not come.
+pub fn look_again_after(handed: Duration) -> Duration {
+    handed.clamp(Duration::from_millis(100), Backoff::LAST)
+}
+
 /// Growing pauses between attempts: 1 s doubling to 60 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
@@ -109,6 +115,19 @@ mod tests {
             let found = [Prompt, ToolDone, TurnEnd, Idle].map(|b| may_enter(class, b));
             assert_eq!(found, [at_prompt, after_tool, at_end, idle], "{class:?}");
         }
+    }
+
+    #[test]
+    fn a_transcript_is_looked_through_soon_and_then_ever_more_rarely() {
+        let mut looks = Vec::new();
+        let mut age = Duration::ZERO;
+        while age < Duration::from_secs(300) {
+            age += look_again_after(age);
+            looks.push(age.as_millis());
+        }
+        let expected = [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 102_400];
+        assert_eq!(looks[..11], expected);
+        assert_eq!(looks[11..], [162_400, 222_400, 282_400, 342_400]);
     }
 
     #[test]

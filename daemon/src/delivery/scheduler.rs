@@ -200,6 +200,9 @@ impl Delivery {
         }
         self.look_for_evidence(record.id).await;
         let window = self.store.config().delivery.evidence_timeout.0;
+        let wall = Stamp::now();
+        let newest = out.iter().map(|e| e.since.age(wall)).min().unwrap_or_default();
+        let next_look = now + rules::look_again_after(newest);
         let (over, next) = {
             let mut memory = self.memory();
             if record.turn.is_some() || record.compacting {
@@ -207,10 +210,10 @@ impl Delivery {
                 out.iter().for_each(|e| {
                     memory.handed.remove(&e.id);
                 });
-                return None;
+                return Some(next_look);
             }
             let mut over = Vec::new();
-            let mut next: Option<Instant> = None;
+            let mut next = Some(next_look);
             for entry in out {
                 let since = *memory.handed.entry(entry.id).or_insert(now);
                 if since + window <= now {

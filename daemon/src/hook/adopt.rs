@@ -60,6 +60,7 @@ pub fn session_of(
         channel: Channel::Hook,
         process,
         adopted: true,
+        said: origin.said(),
     };
     create(txn, born).map(Some)
 }

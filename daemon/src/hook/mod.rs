@@ -48,6 +48,16 @@ pub enum Origin {
     Spooled(Stamp),
 }
 
+impl Origin {
+    /// When it was said, where that was not now.
+    fn said(&self) -> Option<Stamp> {
+        match self {
+            Self::Peer(_) => None,
+            Self::Spooled(at) => Some(*at),
+        }
+    }
+}
+
 impl Hooks {
     /// Hooks over a store.
     pub fn new(store: Store, delivery: Arc<Delivery>, status: Arc<StatusFiles>) -> Self {
@@ -77,13 +87,8 @@ impl Hooks {
                 let Some(session) = adopt::session_of(txn, &harness, &payload, &heard, &env, &origin)? else {
                     return Ok(react::Reaction::default());
                 };
-                let late =
-                    matches!(origin, Origin::Spooled(at) if txn.session(session)?.record.state_at > at);
-                let reaction = if late {
-                    react::Reaction::of(session)
-                } else {
-                    react::react(txn, &home, session, &payload, heard)?
-                };
+                let told = react::Told { home: &home, payload: &payload, said: origin.said() };
+                let reaction = react::react(txn, session, told, heard)?;
                 if !txn.is_unchanged() {
                     txn.remember(once, 0, serde_json::Value::Null);
                 }

@@ -7,14 +7,15 @@ use minder_proto::event::{ANSWER_MAX, ANSWER_NOTE, Author, Body, Receipt, cut};
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::queue;
-use minder_proto::record::{TitleSource, TurnOrigin};
+use minder_proto::record::{SessionRecord, TitleSource, TurnEnd, TurnOrigin};
 use minder_proto::rpc::HookAnswer;
 use minder_proto::snapshot;
+use minder_proto::stamp::Stamp;
 use minder_proto::state::State;
 
 use super::payload::Task;
 use super::{Heard, Payload, first_words, keeps_text, turn};
-use crate::delivery::evidence::evident;
+use crate::delivery::evidence::{Evidence, evident};
 use crate::delivery::hand::{Handed, hand};
 use crate::delivery::rules::Boundary;
 use crate::session::{Declaration, declare};
@@ -32,9 +33,9 @@ pub struct Reaction {
     pub print: HookAnswer,
     /// Something was handed over.
     pub handed: bool,
-    /// Messages that a turn's end answered, and its whole text.
+    /// Messages that a turn's end answers, those of them included whose evidence is still to come.
     pub answered: Vec<MessageId>,
-    /// The text.
+    /// Its whole text.
     pub answer: String,
     /// The conversation is over in this process.
     pub conversation_ended: bool,
@@ -59,47 +60,83 @@ impl Reaction {
     }
 }
 
+/// What a reaction needs to know of its event.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// The store's place.
+    pub home: &'a Home,
+    /// The event as it came.
+    pub payload: &'a Payload,
+    /// When it was said, where that was not now. Then nobody reads what is printed.
+    pub said: Option<Stamp>,
+}
+
+impl Told<'_> {
+    fn prompt_id(&self) -> Option<&String> {
+        self.payload.prompt_id.as_ref()
+    }
+
+    /// True for what was left in the spool and is of a turn before the one that is known by now.
+    fn is_overtaken(&self, record: &SessionRecord) -> bool {
+        self.said.is_some_and(|said| {
+            record.turn.as_ref().is_some_and(|turn| turn.since > said)
+                || record.last_end.is_some_and(|end| end.at > said)
+                || self.prompt_id().is_some() && self.prompt_id() == record.last_turn.as_ref()
+        })
+    }
+
+    /// What may enter at a boundary, if there is somebody to give it to.
+    fn hand(&self, txn: &mut Txn<'_>, id: SessionId, boundary: Boundary) -> Result<Handed, Fault> {
+        if self.said.is_some() {
+            return Ok(Handed::default());
+        }
+        let max = txn.config().hook.max_chars;
+        hand(txn, self.home, id, boundary, max)
+    }
+
+    /// Says a state, as of when the event was said.
+    fn declare(&self, txn: &mut Txn<'_>, id: SessionId, declaration: Declaration) -> Result<(), Fault> {
+        declare(txn, id, Declaration { said: self.said, ..declaration }).map(|_| ())
+    }
+}
+
 /// Applies an event to its session.
-pub fn react(
-    txn: &mut Txn<'_>,
-    home: &Home,
-    id: SessionId,
-    payload: &Payload,
-    heard: Heard,
-) -> Result<Reaction, Fault> {
-    let max = txn.config().hook.max_chars;
+pub fn react(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, heard: Heard) -> Result<Reaction, Fault> {
+    if told.is_overtaken(&txn.session(id)?.record) {
+        return Ok(Reaction::of(id));
+    }
     match heard {
-        Heard::Begins { source } => begins(txn, id, &source),
+        Heard::Begins { source } => begins(txn, id, told, &source),
         Heard::Prompt(prompt) => {
-            self::prompt(txn, home, id, payload, &prompt)?;
-            let handed = hand(txn, home, id, Boundary::Prompt, max)?;
+            self::prompt(txn, id, told, &prompt)?;
+            let handed = told.hand(txn, id, Boundary::Prompt)?;
             Ok(context(id, "UserPromptSubmit", handed))
         }
         Heard::ToolDone(tool) => {
-            if !turn::ensure(txn, id, payload.prompt_id.as_ref())? {
+            if !turn::ensure(txn, id, told.prompt_id(), told.said)? {
                 return Ok(Reaction::of(id));
             }
-            dialog_over(txn, id, &tool)?;
-            let handed = hand(txn, home, id, Boundary::ToolDone, max)?;
-            Ok(context(id, &payload.hook_event_name, handed))
+            dialog_over(txn, id, told, &tool)?;
+            let handed = told.hand(txn, id, Boundary::ToolDone)?;
+            Ok(context(id, &told.payload.hook_event_name, handed))
         }
         Heard::Dialog { tool, note } => {
-            if turn::ensure(txn, id, payload.prompt_id.as_ref())? {
+            if turn::ensure(txn, id, told.prompt_id(), told.said)? {
                 let note = if keeps_text(txn) { note } else { format!("permission: {tool}") };
                 txn.edit(id, |r| {
                     if let Some(turn) = &mut r.turn {
                         turn.dialog = Some(tool);
                     }
                 })?;
-                declare(txn, id, Declaration::new(State::Asking, Some(note), Author::Hook))?;
+                told.declare(txn, id, Declaration::new(State::Asking, Some(note), Author::Hook))?;
             }
             Ok(Reaction::of(id))
         }
-        Heard::TurnEnd { active, text, tasks } => turn_end(txn, home, id, payload, active, text, &tasks),
+        Heard::TurnEnd { active, text, tasks } => turn_end(txn, id, told, active, text, &tasks),
         Heard::TurnFailed(error) => {
-            turn::end(txn, id, payload.prompt_id.as_ref())?;
+            turn::end(txn, id, told.prompt_id())?;
             let note = Some(format!("the model failed: {}", first_words(&error, WORDS)));
-            declare(txn, id, Declaration::new(State::Error, note, Author::Hook))?;
+            told.declare(txn, id, Declaration::new(State::Error, note, Author::Hook))?;
             Ok(Reaction::of(id))
         }
         Heard::Ends(reason) => {
@@ -121,7 +158,7 @@ fn context(id: SessionId, event: &str, handed: Handed) -> Reaction {
 }
 
 /// A conversation begins: nothing runs in it, and a session that somebody is told about is told how to speak.
-fn begins(txn: &mut Txn<'_>, id: SessionId, source: &str) -> Result<Reaction, Fault> {
+fn begins(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, source: &str) -> Result<Reaction, Fault> {
     if source != "compact" {
         turn::end(txn, id, None)?;
     }
@@ -132,7 +169,7 @@ fn begins(txn: &mut Txn<'_>, id: SessionId, source: &str) -> Result<Reaction, Fa
         Brief::Always => true,
         Brief::Watched => session.record.parent.is_some() || !session.watchers.is_empty(),
     };
-    let text = if wanted { brief(txn, id)? } else { String::new() };
+    let text = if wanted && told.said.is_none() { brief(txn, id)? } else { String::new() };
     Ok(Reaction::context(id, "SessionStart", text, false))
 }
 
@@ -162,13 +199,8 @@ fn brief(txn: &Txn<'_>, id: SessionId) -> Result<String, Fault> {
 }
 
 /// A prompt was taken: whose it is, what it shows to have been read, the turn it begins.
-fn prompt(
-    txn: &mut Txn<'_>,
-    home: &Home,
-    id: SessionId,
-    payload: &Payload,
-    prompt: &str,
-) -> Result<(), Fault> {
+fn prompt(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, prompt: &str) -> Result<(), Fault> {
+    let Told { home, payload, said } = told;
     let handed = txn.session(id)?.inbox.queue.iter().filter(|e| e.receipt == Receipt::Handed);
     let shown: Vec<queue::Entry> = handed.filter(|e| envelope::shows(prompt, e.id)).cloned().collect();
     let running = txn.session(id)?.record.turn.clone();
@@ -198,10 +230,11 @@ fn prompt(
         if by == TurnOrigin::Operator {
             title(txn, id, note.as_deref())?;
         }
-        turn::begin(txn, id, payload.prompt_id.clone(), by, cause.map(|e| e.id), note)?;
+        let (prompt_id, cause) = (payload.prompt_id.clone(), cause.map(|e| e.id));
+        turn::begin(txn, id, turn::Beginning { prompt_id, by, cause, note, said })?;
     }
     for entry in shown {
-        evident(txn, id, entry.id, "prompt")?;
+        evident(txn, id, entry.id, Evidence::Prompt)?;
     }
     Ok(())
 }
@@ -222,7 +255,7 @@ fn title(txn: &mut Txn<'_>, id: SessionId, words: Option<&str>) -> Result<(), Fa
 }
 
 /// The end of the tool that a dialog was about is the answer to the dialog.
-fn dialog_over(txn: &mut Txn<'_>, id: SessionId, tool: &str) -> Result<(), Fault> {
+fn dialog_over(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, tool: &str) -> Result<(), Fault> {
     let record = &txn.session(id)?.record;
     if record.turn.as_ref().and_then(|t| t.dialog.as_deref()) != Some(tool) {
         return Ok(());
@@ -234,7 +267,7 @@ fn dialog_over(txn: &mut Txn<'_>, id: SessionId, tool: &str) -> Result<(), Fault
         }
     })?;
     if hook_asks {
-        declare(txn, id, Declaration::new(State::Working, None, Author::Hook))?;
+        told.declare(txn, id, Declaration::new(State::Working, None, Author::Hook))?;
     }
     Ok(())
 }
@@ -242,49 +275,64 @@ fn dialog_over(txn: &mut Txn<'_>, id: SessionId, tool: &str) -> Result<(), Fault
 /// The turn would end. What waits keeps it going, at most once for each message; else it is over.
 fn turn_end(
     txn: &mut Txn<'_>,
-    home: &Home,
     id: SessionId,
-    payload: &Payload,
+    told: Told<'_>,
     active: bool,
     text: String,
     tasks: &[Task],
 ) -> Result<Reaction, Fault> {
-    if !turn::ensure(txn, id, payload.prompt_id.as_ref())? && !active {
+    if !turn::ensure(txn, id, told.prompt_id(), told.said)?
+        && (!active || txn.session(id)?.record.turn.is_some())
+    {
         return Ok(Reaction::of(id)); // said twice
     }
     if !active {
-        let max = txn.config().hook.max_chars;
-        let handed = hand(txn, home, id, Boundary::TurnEnd, max)?;
+        let handed = told.hand(txn, id, Boundary::TurnEnd)?;
         if !handed.ids.is_empty() {
             // Exit 2 with the text on stderr reaches the model once; a `block` decision reaches it twice.
             let print = HookAnswer { stderr: handed.text, exit: 2, ..HookAnswer::default() };
             return Ok(Reaction { print, handed: true, ..Reaction::of(id) });
         }
     }
-    let turn = turn::end(txn, id, payload.prompt_id.as_ref())?;
-    let (declared, by) = turn.as_ref().map_or((false, TurnOrigin::Operator), |t| (t.declared, t.by));
+    let given = given_in_turn(txn, id)?;
+    let turn = turn::end(txn, id, told.prompt_id())?;
+    let said = txn.session(id)?.record.state_seq;
+    let (declared, by) = match &turn {
+        Some(turn) => (turn.declared, turn.by),
+        // It was over already, by what was known: what the session says for itself stands.
+        None => (txn.session(id)?.record.state_by == Author::Agent, TurnOrigin::Operator),
+    };
     if by != TurnOrigin::Notice && !declared {
         let waits = tasks.iter().filter(|t| t.runs()).find_map(Task::waits_for);
-        let said = match waits {
-            Some(whom) => Declaration::new(State::Parked, Some(format!("waits for {whom}")), Author::Hook),
-            None => Declaration {
-                turn_end: true,
-                text: keeps_text(txn).then(|| text.clone()),
-                ..Declaration::new(State::Idle, end_note(txn, &text, tasks), Author::Hook)
-            },
+        let (to, note) = match waits {
+            Some(whom) => (State::Parked, Some(format!("waits for {whom}"))),
+            None => (State::Idle, end_note(txn, &text, tasks)),
         };
-        declare(txn, id, said)?;
+        let turn_end = to == State::Idle;
+        let text = keeps_text(txn).then(|| text.clone());
+        let end = Declaration { turn_end, text, ..Declaration::new(to, note, Author::Hook) };
+        told.declare(txn, id, end)?;
     }
-    let mut seq = txn.session(id)?.record.state_seq;
+    let mut seq = Some(txn.session(id)?.record.state_seq).filter(|seq| declared || *seq != said);
     if declared && keeps_text(txn) && !text.trim().is_empty() {
         // The state that the session declared stands; whoever is told of it finds the last words beside it.
         let text = cut(&text, ANSWER_MAX).to_owned();
-        seq = txn.append(Party::Session(id), Body::Note { what: ANSWER_NOTE.to_owned(), text })?;
+        let note = Body::Note { what: ANSWER_NOTE.to_owned(), text };
+        seq = Some(txn.append(Party::Session(id), note)?);
     }
-    let answered = turn.map(|t| t.messages).unwrap_or_default();
-    turn::answer(txn, id, &answered, seq)?;
-    let answered = answered.into_iter().map(|m| m.id).collect();
+    let seen = turn.map(|t| t.messages).unwrap_or_default();
+    let end = TurnEnd { at: told.said.unwrap_or_else(|| txn.now()), seq };
+    turn::answer(txn, id, &seen, end)?;
+    let answered = seen.into_iter().map(|m| m.id).chain(given).collect();
     Ok(Reaction { answered, answer: text, ..Reaction::of(id) })
+}
+
+/// What was given in the turn that runs and has no evidence yet: a transcript may be behind.
+fn given_in_turn(txn: &Txn<'_>, id: SessionId) -> Result<Vec<MessageId>, Fault> {
+    let session = txn.session(id)?;
+    let Some(turn) = &session.record.turn else { return Ok(Vec::new()) };
+    let given = session.inbox.queue.iter().filter(|e| e.receipt == Receipt::Handed && e.since >= turn.since);
+    Ok(given.map(|e| e.id).collect())
 }
 
 /// The first line of the answer, with what still runs before it.

@@ -3,22 +3,32 @@
 use minder_proto::error::Fault;
 use minder_proto::event::Author;
 use minder_proto::id::{MessageId, Party, SessionId};
-use minder_proto::record::{RunningTurn, SeenMessage, TurnOrigin};
+use minder_proto::record::{RunningTurn, SeenMessage, TurnEnd, TurnOrigin};
+use minder_proto::stamp::Stamp;
 use minder_proto::state::State;
 
 use crate::session::{Declaration, declare};
 use crate::store::Txn;
 
+/// How a turn begins.
+#[derive(Clone, Debug)]
+pub struct Beginning {
+    /// The harness's id of it.
+    pub prompt_id: Option<String>,
+    /// Who started it.
+    pub by: TurnOrigin,
+    /// The message that did, where one did.
+    pub cause: Option<MessageId>,
+    /// What is said of it.
+    pub note: Option<String>,
+    /// When that was said, where it was not now.
+    pub said: Option<Stamp>,
+}
+
 /// A turn begins.
-pub fn begin(
-    txn: &mut Txn<'_>,
-    id: SessionId,
-    prompt_id: Option<String>,
-    by: TurnOrigin,
-    cause: Option<MessageId>,
-    note: Option<String>,
-) -> Result<(), Fault> {
-    let now = txn.now();
+pub fn begin(txn: &mut Txn<'_>, id: SessionId, beginning: Beginning) -> Result<(), Fault> {
+    let Beginning { prompt_id, by, cause, note, said } = beginning;
+    let since = said.unwrap_or_else(|| txn.now());
     let brief = cause.and_then(|m| txn.session(id).ok()?.inbox.queue.get(m)?.brief.clone());
     let notice_about = brief.and_then(|b| b.about).filter(|_| by == TurnOrigin::Notice);
     let hops = u8::from(matches!(by, TurnOrigin::Notice | TurnOrigin::Message));
@@ -26,7 +36,7 @@ pub fn begin(
         r.compacting = false;
         r.turn = Some(RunningTurn {
             prompt_id,
-            since: now,
+            since,
             by,
             cause,
             declared: false,
@@ -39,19 +49,29 @@ pub fn begin(
     if by == TurnOrigin::Notice {
         return Ok(()); // to say `working` would tell a watcher of its own notice
     }
-    declare(txn, id, Declaration::new(State::Working, note, Author::Hook)).map(|_| ())
+    let working = Declaration { said, ..Declaration::new(State::Working, note, Author::Hook) };
+    declare(txn, id, working).map(|_| ())
 }
 
 /// Makes sure that a turn is known when one of its events comes: its beginning may have been missed, and a text that
 /// was typed while another turn ran starts one without saying so. Gives false for an event of a turn that is over.
-pub fn ensure(txn: &mut Txn<'_>, id: SessionId, prompt_id: Option<&String>) -> Result<bool, Fault> {
+pub fn ensure(
+    txn: &mut Txn<'_>,
+    id: SessionId,
+    prompt_id: Option<&String>,
+    said: Option<Stamp>,
+) -> Result<bool, Fault> {
     let record = &txn.session(id)?.record;
     if prompt_id.is_some() && record.last_turn.as_ref() == prompt_id {
         return Ok(false);
     }
     match &record.turn {
         Some(turn) if prompt_id.is_none() || turn.prompt_id.as_ref() == prompt_id => {}
-        _ => begin(txn, id, prompt_id.cloned(), TurnOrigin::Operator, None, None)?,
+        _ => {
+            let prompt_id = prompt_id.cloned();
+            let unknown = Beginning { prompt_id, by: TurnOrigin::Operator, cause: None, note: None, said };
+            begin(txn, id, unknown)?;
+        }
     }
     Ok(true)
 }
@@ -65,15 +85,17 @@ pub fn end(
     txn.edit(id, |r| {
         let turn = r.turn.take();
         r.compacting = false;
+        r.last_end = None;
         r.last_turn = prompt_id.cloned().or_else(|| turn.as_ref().and_then(|t| t.prompt_id.clone()));
         turn
     })
 }
 
-/// What was seen in a turn is answered by its end, whose text stands at `seq`.
-pub fn answer(txn: &mut Txn<'_>, id: SessionId, messages: &[SeenMessage], seq: u64) -> Result<(), Fault> {
+/// A turn came to its own end: what was seen in it is answered, and what was given
+/// in it will be as soon as there is evidence that it was seen.
+pub fn answer(txn: &mut Txn<'_>, id: SessionId, messages: &[SeenMessage], end: TurnEnd) -> Result<(), Fault> {
     for message in messages {
-        txn.answered(Party::Session(id), message.id, message.seq, format!("turn {seq}"))?;
+        txn.answered(Party::Session(id), message.id, message.seq, end.reason())?;
     }
-    Ok(())
+    txn.edit(id, |r| r.last_end = Some(end))
 }

@@ -134,6 +134,11 @@ pub fn process_of(pid: i32) -> Option<Process> {
     system::process(pid)
 }
 
+/// True if there is no such process any more, or only what is left of one until its parent has noticed its end.
+pub fn has_ended(pid: i32) -> bool {
+    system::has_ended(pid)
+}
+
 /// The kernel's name for this boot, where it has one.
 pub fn boot_id() -> Option<&'static str> {
     static BOOT: OnceLock<Option<String>> = OnceLock::new();
@@ -178,6 +183,12 @@ mod system {
 
     pub fn process(pid: i32) -> Option<Process> {
         noted(pid, &stat(&folder(pid)?)?)
+    }
+
+    pub fn has_ended(pid: i32) -> bool {
+        let Some(folder) = folder(pid) else { return true };
+        // One that cannot be read is not known to have ended.
+        stat(&folder).is_some_and(|stat| matches!(stat.state, 'Z' | 'X'))
     }
 
     pub fn boot() -> Option<String> {
@@ -262,6 +273,10 @@ mod system {
 
     pub fn process(_pid: i32) -> Option<Process> {
         None
+    }
+
+    pub fn has_ended(_pid: i32) -> bool {
+        false
     }
 
     pub fn boot() -> Option<String> {

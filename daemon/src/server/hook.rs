@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use minder_proto::error::{Fault, Kind};
-use minder_proto::rpc::{Adopt, HookEvent, HookWait};
+use minder_proto::rpc::{Adopt, HookAnswer, HookEvent, HookWait};
 
 use super::context::Context;
 use super::method;
 use crate::hook;
-use crate::identity::Ancestry;
+use crate::identity::{Ancestry, has_ended};
 
 /// Registers the family.
 pub fn register(module: &mut RpcModule<Context>) {
     method::register(module, |call: HookEvent, ctx: Arc<Context>, peer| async move {
+        // A hook that waited too long has left its event in the spool, and nobody reads what it would be given.
+        if peer.pid.is_some_and(has_ended) {
+            return Ok(HookAnswer::default());
+        }
         ctx.hooks.event(call, hook::Origin::Peer(Ancestry::of(peer.pid))).await
     });
     method::register(module, |call: Adopt, ctx: Arc<Context>, _| async move {

@@ -103,6 +103,7 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
                         channel: call.channel.unwrap_or(default),
                         process,
                         adopted: false,
+                        said: None,
                     },
                 )?;
                 let record = &txn.session(id)?.record;
@@ -213,7 +214,9 @@ pub(super) async fn declare(ctx: &Context, call: Declare, origin: Origin) -> Res
                 if let Some(wanted) = call.only_if.filter(|s| *s != from) {
                     return Err(Fault::new(Kind::Conflict, format!("it is {from}, not {wanted}")).about(id));
                 }
-                let seq = session::declare(txn, id, Declaration::new(call.state, call.note, by))?;
+                let said = origin.said();
+                let declaration = Declaration { said, ..Declaration::new(call.state, call.note, by) };
+                let seq = session::declare(txn, id, declaration)?;
                 Ok(DeclareAnswer { session: id, from, to: call.state, seq })
             };
             let scope = format!("{scope}/session.state");

@@ -7,6 +7,7 @@ use minder_proto::event::Author;
 use minder_proto::id::SessionId;
 use minder_proto::label;
 use minder_proto::record::{Binding, Channel, Process, SessionRecord, TitleSource, WatchSource, Watcher};
+use minder_proto::stamp::Stamp;
 use minder_proto::state::{State, StateSet};
 
 use crate::store::{State as Stored, Txn};
@@ -34,6 +35,8 @@ pub struct Born {
     pub process: Option<Process>,
     /// A hook registered it.
     pub adopted: bool,
+    /// When its arrival was said, where that was not now.
+    pub said: Option<Stamp>,
 }
 
 /// Registers it.
@@ -84,7 +87,7 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
         created: now,
         adopted: born.adopted,
         state: State::Idle,
-        state_at: now,
+        state_at: born.said.unwrap_or(now),
         state_by: Author::Minder,
         turn_end: false,
         note: None,
@@ -96,6 +99,7 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
         compacting: false,
         turn: None,
         last_turn: None,
+        last_end: None,
         unknown: serde_json::Map::new(),
     })?;
     if let Some(parent) = born.parent {

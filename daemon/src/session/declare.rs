@@ -3,6 +3,7 @@
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::{ANSWER_MAX, Author, Body, NOTE_MAX, Transition, cut};
 use minder_proto::id::{MessageId, Party, SessionId};
+use minder_proto::stamp::Stamp;
 use minder_proto::state::State;
 
 use crate::store::Txn;
@@ -24,16 +25,18 @@ pub struct Declaration {
     pub text: Option<String>,
     /// What it was read from.
     pub proof: Option<String>,
+    /// When it was said, where that was not now. What was said of the session since then stands.
+    pub said: Option<Stamp>,
 }
 
 impl Declaration {
     /// A plain one.
     pub fn new(to: State, note: Option<String>, by: Author) -> Self {
-        Self { to, note, by, cause: None, turn_end: false, text: None, proof: None }
+        Self { to, note, by, cause: None, turn_end: false, text: None, proof: None, said: None }
     }
 }
 
-/// Declares; gives the line that was written, or none if the state and note stand already.
+/// Declares; gives the line that was written, or none if the state and note stand already, or newer ones do.
 pub fn declare(txn: &mut Txn<'_>, id: SessionId, d: Declaration) -> Result<Option<u64>, Fault> {
     if d.note.as_ref().is_some_and(|n| n.len() > NOTE_MAX) {
         return Err(Fault::new(Kind::TooLarge, format!("a note has at most {NOTE_MAX} bytes"))
@@ -43,7 +46,10 @@ pub fn declare(txn: &mut Txn<'_>, id: SessionId, d: Declaration) -> Result<Optio
     let from = record.state;
     let same = from == d.to && record.note == d.note && (record.turn_end || !d.turn_end);
     let cause = d.cause.or_else(|| record.turn.as_ref().and_then(|t| t.cause));
-    let at = txn.now();
+    if d.said.is_some_and(|said| said < record.state_at) {
+        return Ok(None);
+    }
+    let at = d.said.unwrap_or_else(|| txn.now());
     let by_agent = d.by == Author::Agent;
     if same {
         // It stands; but that the session said it in this turn counts at the turn's end.

@@ -37,6 +37,7 @@ fn record(label: &str) -> SessionRecord {
         compacting: false,
         turn: None,
         last_turn: None,
+        last_end: None,
         unknown: serde_json::Map::new(),
     }
 }

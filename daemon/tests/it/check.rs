@@ -39,6 +39,7 @@ fn filled(around: &Surroundings) -> Store {
         channel: Channel::Mailbox,
         process: None,
         adopted: false,
+        said: None,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(store.write(move |txn| session::create(txn, born))).unwrap();

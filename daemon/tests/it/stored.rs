@@ -43,6 +43,7 @@ pub fn put(home: &Home, wanted: &[Wanted]) -> Vec<SessionId> {
             channel: Channel::Hook,
             process: wanted.process.clone(),
             adopted: true,
+            said: None,
         };
         let (state, by) = (wanted.state, wanted.by);
         let written = store.write(move |txn| {

@@ -34,7 +34,7 @@ pub fn version() -> String {
 }
 
 /// The installed program; an error if `tests/setup.sh` did not run.
-fn program() -> Result<PathBuf> {
+fn installed() -> Result<PathBuf> {
     // By the link that npm makes, as users start it: the process list then says `claude`.
     let link = Path::new(env!("CARGO_MANIFEST_DIR")).join("node/node_modules/.bin/claude");
     ensure!(link.exists(), "Claude Code is not installed; run tests/setup.sh");
@@ -50,7 +50,7 @@ pub struct Claude {
 
 impl Claude {
     pub fn new(isolated: &Arc<Isolated>, model: &Model) -> Result<Self> {
-        let program = program()?;
+        let program = installed()?;
         let config = isolated.home().join(".claude");
         let mut environment: Vec<(OsString, OsString)> = [
             ("ANTHROPIC_BASE_URL", model.base_url().as_str()),
@@ -75,6 +75,11 @@ impl Claude {
             state["customApiKeyResponses"] = json!({"approved": [&KEY[tail..]], "rejected": []});
         })?;
         Ok(claude)
+    }
+
+    /// The program, as a user would call it.
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     /// `CLAUDE_CONFIG_DIR`, which is where it is by default too.

@@ -89,6 +89,9 @@ impl Tui {
     /// A dialog takes no key in its first moments, so one that was not taken is pressed again.
     pub fn answer_dialog(&self, limit: Duration, key: &str) -> Result<()> {
         self.wait_status(limit, "waiting")?;
+        // It is announced before it is shown, and a key that comes between goes into the input box, which then keeps
+        // the dialog away.
+        self.pane.wait_text(limit, "Esc to cancel")?;
         let answered = || self.state().filter(|state| state["status"] != "waiting");
         for _ in 0..10 {
             self.pane.key(key)?;

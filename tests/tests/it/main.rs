@@ -7,10 +7,13 @@
 mod b;
 mod c;
 mod c_crash;
+mod claude;
 mod crash;
 mod docs;
+mod hooks;
 mod house;
 mod j;
+mod scene;
 mod strace;
 mod tour;
 mod transcripts;

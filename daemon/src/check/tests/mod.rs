@@ -60,6 +60,7 @@ impl Writer {
             channel: Channel::Mailbox,
             process: None,
             adopted: false,
+            said: None,
         };
         self.write(move |txn| session::create(txn, born))
     }

@@ -63,6 +63,7 @@ impl Rig {
             channel: Channel::Hook,
             process: Some(process.clone()),
             adopted: true,
+            said: None,
         };
         self.write(move |txn| {
             let id = create(txn, born.clone())?;

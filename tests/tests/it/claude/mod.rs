@@ -1,0 +1,8 @@
+//! End to end with the real Claude Code: two sessions and what minder does between them, each of its boundaries, its
+//! ends. Its model is scripted, so each test knows what is asked of the model and when.
+
+mod ends;
+mod messages;
+mod stage;
+mod turns;
+mod watching;

@@ -1,0 +1,101 @@
+//! A daemon that does not answer, or is not there: the harness goes on, and what it said is not lost.
+
+use minder_proto::state::State;
+use minder_tests::files;
+use rustix::process::Signal;
+
+use super::bench::{Bench, is_silent};
+use crate::scene::LIMIT;
+
+#[test]
+fn h5_a_frozen_daemon_costs_a_harness_less_than_half_a_second_and_no_event() {
+    let mut bench = Bench::new("");
+    let id = bench.begin();
+    let daemon = bench.world.isolated.daemon().unwrap();
+    assert!(daemon.signal(Signal::STOP));
+    let mut fastest = u64::MAX;
+    let mut events = 0;
+    for turn in ["turn-1", "turn-2"] {
+        for name in ["UserPromptSubmit", "PostToolUse", "Stop"] {
+            let mut payload = bench.of_turn(name, turn);
+            if name == "Stop" {
+                payload["last_assistant_message"] = format!("end of {turn}").into();
+            }
+            let mut call = bench.call(&payload, false);
+            // Nothing ends its input either.
+            call.stdin_open = true;
+            let answer = bench.host.call(call).unwrap();
+            assert!(is_silent(&answer), "{answer:?}");
+            assert!(answer.took_ms < 2_000, "{answer:?}");
+            fastest = fastest.min(answer.took_ms);
+            events += 1;
+            assert_eq!(bench.world.spooled().len(), events);
+        }
+    }
+    assert!(fastest < 400, "the fastest took {fastest} ms");
+    assert_eq!(bench.world.path(id), []);
+
+    assert!(daemon.signal(Signal::CONT));
+    let taken = || bench.world.spooled().is_empty().then_some(());
+    files::wait_for(&bench.world.home.spool(), LIMIT, taken).unwrap();
+    let text = |s: &str| s.to_owned();
+    let prompt = text("use a tool [[sh echo hi]] and [[gate go]] [[say all done]]");
+    let expected = [
+        (State::Working, prompt.clone()),
+        (State::Idle, text("end of turn-1")),
+        (State::Working, prompt),
+        (State::Idle, text("end of turn-2")),
+    ];
+    assert_eq!(bench.world.path(id), expected, "{}", bench.world.told());
+}
+
+#[test]
+fn h5_half_an_input_that_does_not_end_is_not_waited_for() {
+    let mut bench = Bench::new("");
+    for payload in ["", "{\"hook_event_name\": \"Stop\", "] {
+        let mut call = bench.call(&bench.payload("Stop"), false);
+        payload.clone_into(&mut call.payload);
+        call.stdin_open = true;
+        let answer = bench.host.call(call).unwrap();
+        assert!(is_silent(&answer) && answer.took_ms < 2_000, "{answer:?}");
+    }
+}
+
+#[test]
+fn without_a_daemon_events_are_left_and_applied_at_its_next_start() {
+    let mut bench = Bench::without_daemon("");
+    for name in ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"] {
+        let mut call = bench.call(&bench.payload(name), false);
+        call.environment.insert("MINDER_NO_AUTOSTART".into(), "1".into());
+        let answer = bench.host.call(call).unwrap();
+        assert!(is_silent(&answer), "{answer:?}");
+    }
+    assert_eq!(bench.world.spooled().len(), 4);
+    assert!(bench.world.isolated.daemon().is_none());
+    bench.world.minder(&["daemon", "start"]).ok();
+    let id = bench.world.session("p");
+    let taken = || bench.world.spooled().is_empty().then_some(());
+    files::wait_for(&bench.world.home.spool(), LIMIT, taken).unwrap();
+    let states: Vec<State> = bench.world.path(id).into_iter().map(|(state, _)| state).collect();
+    assert_eq!(states, [State::Working, State::Idle]);
+    // What it says next over the socket is of the same session, which has its process then.
+    bench.tell(&bench.of_turn("UserPromptSubmit", "turn-2"));
+    let record = bench.world.record(id);
+    assert_eq!((record.state, bench.world.records().len()), (State::Working, 1));
+    assert_eq!(record.process.map(|p| p.pid), i32::try_from(bench.host.pid()).ok());
+}
+
+#[test]
+fn the_first_hook_starts_the_daemon_and_does_not_wait_for_it() {
+    let mut bench = Bench::without_daemon("");
+    assert!(bench.world.isolated.daemon().is_none());
+    bench.quietly("SessionStart");
+    let waiter = bench.wait("SessionStart");
+    let id = bench.world.session("p");
+    bench.quietly("UserPromptSubmit");
+    assert_eq!(bench.world.record(id).state, State::Working);
+    bench.quietly("Stop");
+    bench.send(id, &["hello"]);
+    let woken = waiter.wait(LIMIT).unwrap();
+    assert!(woken.code == Some(2) && woken.stderr.contains("hello"), "{woken:?}");
+}

@@ -1,0 +1,10 @@
+//! Hooks as a harness calls them, without the harness: a stand-in runs the installed commands with payloads that the
+//! real program was seen to send. What is too rare, too fast or too broken to bring about with the real one.
+
+mod answers;
+mod bench;
+mod evidence;
+mod foreign;
+mod late;
+mod stop;
+mod waiters;
