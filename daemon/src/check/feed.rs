@@ -55,19 +55,19 @@ mod tests {
         let id = "5f1c2d4a-90c3-4f0e-8a17-c2b6d1e4f700";
         let told = |text: &str| -> String {
             let found = read("feed.jsonl", text.replace("ID", id).as_bytes()).unwrap();
-            found.into_iter().map(|f| format!("{:?} {}\n", f.weight, f.what)).collect()
+            found.into_iter().fold(String::new(), |text, f| text + &format!("{:?} {}\n", f.weight, f.what))
         };
         let good = "{\"n\":7,\"s\":\"ID\",\"q\":1}\n{\"n\":8,\"s\":\"ID\",\"q\":2}\n";
         assert_eq!(told(good), "");
         let bad = format!(
             "{good}garbage\n{{\"n\":10,\"s\":\"ID\",\"q\":3}}\n{{\"n\":10,\"s\":\"ID\",\"q\":3}}\n{{\"n\":"
         );
-        expect![[r#"
+        expect![[r"
             Damage line 3 cannot be read: expected value
             Damage line 4: n is 10, after 8
             Damage line 5: n is 10, after 10
             Note 5 bytes without a newline at the end; the next line begins a fresh one
-        "#]]
+        "]]
         .assert_eq(&told(&bad));
         assert_eq!(told(&format!("{bad}\n{{\"n\":12,\"all\":true}}\n{{\"n\":13,\"all\":true}}\n")), "");
     }

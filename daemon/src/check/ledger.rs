@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn what_no_daemon_writes_is_named() {
         use Receipt::{Handed, Held, Queued, Returned, Seen};
-        expect![[r#"
+        expect![[r"
             line 2: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c02 is queued without class, sender and place
             line 3: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c03 is seen, and was never queued
             line 4: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c01 is queued for a second time
@@ -217,7 +217,7 @@ mod tests {
             line 7: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c01 is returned, after it was seen
             line 8: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c04 has seq 2, which is that of message 0199c2d4-90c3-7f0e-8a17-c2b67be21c02
             line 9: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c04 has seq 4 here, and 2 before
-        "#]]
+        "]]
         .assert_eq(&wrong(&[
             queued(1),
             line(2, Queued),

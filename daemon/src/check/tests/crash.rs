@@ -46,12 +46,12 @@ fn what_a_kill_leaves_half_done_is_no_damage() {
     sample.edit("sessions/API/queue.jsonl", |text| text[..text.len() - 1].to_owned());
     sample.write("sessions/API/.tmp-session.json", "{\"id\":");
     sample.write("spool/.0199c2d4-90c3-7f0e-8a17-c2b67be21c09.new", "{");
-    expect![[r#"
+    expect![[r"
         note: sessions/API/.tmp-session.json: left half written; nothing reads it
         note: spool/.0199c2d4-90c3-7f0e-8a17-c2b67be21c09.new: left half written; nothing reads it
         STORE: 2 sessions, 28 lines; nothing is damaged
         exit 0
-    "#]]
+    "]]
     .assert_eq(&sample.checked());
 }
 
@@ -91,10 +91,10 @@ fn sealed_segments_are_read_through() {
     std::fs::remove_file(&segments[1].1).unwrap();
     let text = check(&Home::at(&root)).unwrap().to_lines().replace(&api.to_string(), "API");
     let begun: Vec<&str> = text.lines().filter(|l| !l.contains("queue.jsonl")).collect();
-    expect![[r#"
+    expect![[r"
         sessions/API/timeline.000000000002.jsonl: its name says that it begins with seq 2, and it begins with seq 1
         sessions/API/timeline.jsonl: line 1: seq 44 follows seq 22
-    "#]]
+    "]]
     .assert_eq(&(begun.join("\n") + "\n"));
     std::fs::remove_file(timeline.join(minder_proto::timeline::sealed_name(2))).unwrap();
     let text = check(&Home::at(&root)).unwrap().to_lines();

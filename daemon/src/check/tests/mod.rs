@@ -196,12 +196,13 @@ fn template() -> &'static Template {
     static MADE: OnceLock<Template> = OnceLock::new();
     MADE.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
-        let [live, crashed] = ["live", "crashed"].map(|n| dir.path().join(n));
+        let [live, crashed, stopped] = ["live", "crashed", "stopped"].map(|n| dir.path().join(n));
         let writer = Writer::open(&live);
         let names = Arc::new(fill(&writer, || {}));
         copy(&live, &crashed);
         writer.store.stop();
-        Template { _dir: dir, stopped: live, crashed, names }
+        copy(&live, &stopped);
+        Template { _dir: dir, stopped, crashed, names }
     })
 }
 
@@ -260,7 +261,7 @@ impl Sample {
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
             lines.insert(0, String::new());
             change(&mut lines);
-            lines[1..].iter().map(|l| format!("{l}\n")).collect()
+            lines[1..].join("\n") + "\n"
         });
     }
 

@@ -28,10 +28,10 @@ fn no_store_and_a_newer_one() {
 
 #[test]
 fn the_format() {
-    expect![[r#"
+    expect![[r"
         format: not there
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| std::fs::remove_file(s.path("format")).unwrap()));
     expect![[r#"
         format: it says "minder-store\u{1b}[2J", not "minder-store 1"
@@ -45,13 +45,13 @@ fn modes() {
     let set = |s: &Sample, path: &str, mode| {
         std::fs::set_permissions(s.path(path), PermissionsExt::from_mode(mode)).unwrap();
     };
-    expect![[r#"
+    expect![[r"
         .: open to others: mode 0755, not 0700
         labels/api: closed to its owner: mode 0400, not 0600
         sessions/API: open to others: mode 0710, not 0700
         sessions/API/session.json: open to others: mode 0644, not 0600
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| {
         set(s, "", 0o755);
         set(s, "sessions/API", 0o710);
@@ -67,40 +67,40 @@ fn labels() {
         exit 65
     "#]]
     .assert_eq(&after(|s| std::fs::remove_file(s.path("labels/api")).unwrap()));
-    expect![[r#"
+    expect![[r"
         labels/api: it names no session
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.write("labels/api", "nonsense\n")));
-    expect![[r#"
+    expect![[r"
         labels/api: it names session OLD, which is not open
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.write("labels/api", "OLD\n")));
-    expect![[r#"
+    expect![[r"
         labels/api: it names session WEB, which has no such label
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.write("labels/api", "WEB\n")));
-    expect![[r#"
+    expect![[r"
         labels/other: it names session API, which has no such label
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.write("labels/other", "API\n")));
-    expect![[r#"
+    expect![[r"
         labels/api: more than one session has this label: WEB, API
         labels/site: it names session WEB, which has no such label
         exit 65
-    "#]]
+    "]]
     .assert_eq(
         &after(|s| s.edit("sessions/WEB/session.json", |t| t.replace("\"site\"", "\"api\"")))
             .replace("API, WEB", "WEB, API"),
     );
     // A session whose record cannot be read may have it.
-    expect![[r#"
+    expect![[r"
         sessions/API/session.json: cannot be read: EOF while parsing an object at line 1 column 1
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.write("sessions/API/session.json", "{")));
 }
 
@@ -112,95 +112,95 @@ fn bindings() {
         exit 65
     "#]]
     .assert_eq(&after(|s| std::fs::remove_file(s.path(file)).unwrap()));
-    expect![[r#"
+    expect![[r"
         bindings/claude/conversation-3: it names session WEB, which has no such conversation
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.write(file, "WEB\n")));
-    expect![[r#"
+    expect![[r"
         bindings/claude/conversation-2: it names session OLD, which is not open
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.write("bindings/claude/conversation-2", "OLD\n")));
 }
 
 #[test]
 fn what_was_closed() {
-    expect![[r#"
+    expect![[r"
         closed.jsonl: line 2 cannot be read: invalid type: integer `1`, expected a formatted UUID string
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.edit("closed.jsonl", |t| t + "{\"id\":1}\n")));
-    expect![[r#"
+    expect![[r"
         closed.jsonl: line 2: session API is open
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| {
         let (old, api) = (s.id("OLD"), s.id("API"));
         s.edit("closed.jsonl", |t| t.clone() + &t.replace(&old, &api));
     }));
-    expect![[r#"
+    expect![[r"
         trash/OLD: closed.jsonl has no line for it
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| std::fs::remove_file(s.path("closed.jsonl")).unwrap()));
-    expect![[r#"
+    expect![[r"
         trash/OLD: its timeline does not end with `closed`
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| {
         s.lines("trash/OLD/timeline.jsonl", |l| drop(l.pop()));
     }));
-    expect![[r#"
+    expect![[r"
         trash/WEB: its timeline does not end with `closed`
         trash/WEB: the session is open, too
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| copy(&s.path("sessions/WEB"), &s.path("trash/WEB"))));
 }
 
 #[test]
 fn keys() {
-    expect![[r#"
+    expect![[r"
         keys.jsonl: 6 bytes without a newline at the end
         keys.jsonl: line 2 cannot be read: missing field `key`
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.edit("keys.jsonl", |t| format!("{t}{{}}\n{{\"key\""))));
 }
 
 #[test]
 fn the_spool() {
-    expect![[r#"
+    expect![[r"
         spool/REQUEST.json: cannot be read: invalid type: integer `1`, expected a string at line 1 column 11
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.write("spool/REQUEST.json", "{\"method\":1}")));
-    expect![[r#"
+    expect![[r"
         note: spool/by-hand.json: not a file of the store
         STORE: 2 sessions, 28 lines; nothing is damaged
         exit 0
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.write("spool/by-hand.json", "{}")));
 }
 
 #[test]
 fn the_feed() {
-    expect![[r#"
+    expect![[r"
         feed.jsonl: line 4: n is 5, after 3
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.lines("feed.jsonl", |l| drop(l.remove(4)))));
-    expect![[r#"
+    expect![[r"
         feed.jsonl: line 29 cannot be read: expected value
         exit 65
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.edit("feed.jsonl", |t| t + "garbage\n")));
-    expect![[r#"
+    expect![[r"
         note: feed.jsonl: 5 bytes without a newline at the end; the next line begins a fresh one
         STORE: 2 sessions, 28 lines; nothing is damaged
         exit 0
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.edit("feed.jsonl", |t| t + "{\"n\":")));
 }
 
@@ -217,21 +217,21 @@ fn the_journal() {
         std::fs::write(first, bytes).unwrap();
         sample.checked()
     };
-    expect![[r#"
+    expect![[r"
         journal/0000000001.wal: readable to byte 36 of 19347
         exit 65
-    "#]]
+    "]]
     .assert_eq(&damage(|bytes| bytes[60] ^= 1));
-    expect![[r#"
+    expect![[r"
         journal/0000000001.wal: no header
         exit 65
-    "#]]
+    "]]
     .assert_eq(&damage(|bytes| bytes[3] ^= 1));
-    expect![[r#"
+    expect![[r"
         note: journal/notes.txt: not a file of the store
         STORE: 2 sessions, 28 lines; nothing is damaged
         exit 0
-    "#]]
+    "]]
     .assert_eq(&after(|s| s.write("journal/notes.txt", "x")));
 }
 
@@ -245,23 +245,23 @@ fn a_file_that_the_journal_finds_too_short() {
     let api = sample.id("API").parse().unwrap();
     writer.declare(api, State::Idle, "");
     sample.edit("sessions/API/timeline.jsonl", |t| t[..99].to_owned());
-    expect![[r#"
+    expect![[r"
         sessions/API/timeline.jsonl: 99 bytes, where 1963 were written; a start moves the session to quarantine/
         exit 65
-    "#]].assert_eq(&sample.checked());
+    "]].assert_eq(&sample.checked());
     let sample = Sample::crashed();
     sample.edit("keys.jsonl", |t| t + "\n\n");
-    expect![[r#"
+    expect![[r"
         note: keys.jsonl: bytes past its last commit; a start cuts them
         STORE: 2 sessions, 28 lines; nothing is damaged
         exit 0
-    "#]]
+    "]]
     .assert_eq(&sample.checked());
 }
 
 #[test]
 fn what_was_set_aside_and_what_does_not_belong_here_is_noted() {
-    expect![[r#"
+    expect![[r"
         note: labels/.tmp-api: left half written; nothing reads it
         note: notes.txt: not a file of the store
         note: operator/link: a symbolic link
@@ -271,7 +271,7 @@ fn what_was_set_aside_and_what_does_not_belong_here_is_noted() {
         note: sessions/other: not a file of the store
         STORE: 2 sessions, 28 lines; nothing is damaged
         exit 0
-    "#]]
+    "]]
     .assert_eq(&after(|s| {
         s.write("quarantine/API.watchers.json", "[1,2");
         s.write("quarantine/API.watchers.json.why", "watchers.json: expected `]`\n");
