@@ -112,13 +112,13 @@ fn c4_handed_is_not_seen() {
     let mut taker = world.client();
     assert_eq!(must(&mut taker, &take).message.map(|m| m.id), Some(sent.id));
     assert_eq!(must(&mut client, &take).message, None, "it is given to nobody else");
-    until(&s, Receipt::Handed);
+    until(&s, Handed);
     drop(taker);
-    until(&s, Receipt::Queued);
+    until(&s, Queued);
     // Taken, and nothing more for as long as it may be out.
     let mut taker = world.client();
     assert_eq!(must(&mut taker, &take).message.map(|m| m.id), Some(sent.id));
-    until(&s, Receipt::Queued);
+    until(&s, Queued);
     // A key gives the same again, to whoever has it.
     let keyed = rpc::Take { key: Some("k".to_owned()), ..take.clone() };
     for client in [&mut taker, &mut client] {

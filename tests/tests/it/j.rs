@@ -169,7 +169,7 @@ fn j1_killed_while_writing() {
         no_temporary_file_stays(prepared.world.home().root(), at);
     };
     let scenario = |client: &mut Client, _: &Process| until_lost(&steps, client);
-    let last = prepared.at_every(&["answer.before"], |_, _| 0, &finish);
+    let last = prepared.at_every(&["answer.before"], |_, _| 0, finish);
     assert_eq!(last, [("answer.before", 0)], "undisturbed first");
     let mut reached = prepared.at_every(&OF_A_COMMIT, scenario, finish);
     reached.extend(prepared.at_every(&OF_A_CHECKPOINT, scenario, finish));

@@ -4,6 +4,7 @@
 // In a test a panic is the report, in their shared parts too.
 #![allow(clippy::unwrap_used)]
 
+mod a;
 mod b;
 mod c;
 mod c_crash;

@@ -14,7 +14,7 @@ use minder_proto::event::Event;
 use minder_proto::id::{Party, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::queue::Queue;
-use minder_proto::record::{Channel, Watcher};
+use minder_proto::record::Channel;
 use minder_proto::rpc::{self, Call};
 use minder_proto::state::State;
 use minder_proto::{snapshot, timeline};
@@ -131,11 +131,6 @@ impl World {
         command.env("CLAUDE_CODE_SESSION_ID", &agent.conversation);
         command
     }
-
-    /// Starts `minder` in a session's shell and comes back when it sleeps.
-    pub fn waiting_as(&self, agent: &Agent, line: &str) -> Running {
-        Running::asleep(&mut self.minder_as(agent, line))
-    }
 }
 
 /// A session of a test.
@@ -149,6 +144,7 @@ pub struct Agent {
 
 impl Agent {
     /// What the program sends along in this session's shell.
+    #[allow(clippy::unnecessary_wraps, reason = "it is a call's field as it is")]
     pub fn caller(&self) -> Option<Caller> {
         let vars = BTreeMap::from([("CLAUDE_CODE_SESSION_ID".to_owned(), self.conversation.clone())]);
         Some(Caller { vars, ..Caller::default() })
@@ -194,10 +190,6 @@ impl Agent {
 
     pub fn queue(&self) -> Queue {
         snapshot::queue(&self.dir()).unwrap()
-    }
-
-    pub fn watchers(&self) -> Vec<Watcher> {
-        snapshot::watchers(&self.home, self.id).unwrap()
     }
 
     pub fn party(&self) -> Party {
