@@ -142,7 +142,7 @@ impl Listing {
             column("STATE", STAYS, &Row::state_words),
             column("AGE", STAYS, &|r| short_age(Duration::from_secs(r.age_s))),
             column("SESSION", STAYS, &|r| r.label.clone()),
-            column("TITLE", 4, &|r| one_line(&r.title)),
+            column("TITLE", 4, &|r| if r.title == r.label { String::new() } else { one_line(&r.title) }),
             column("NOTE", 6, &|r| r.note.as_deref().map_or_else(String::new, |n| one_line(first_line(n))))
                 .giving_way(),
             column("HARNESS", 2, &|r| r.harness.as_deref().map_or_else(String::new, one_line)),

@@ -47,7 +47,7 @@ fn a_list_and_the_bare_command_over_it() {
     let (world, ..) = two();
     let table = "STATE   AGE  SESSION  TITLE       NOTE                      HARNESS  WATCHERS\n\
                  review  9m   api      api worker  PR 12 is up, tests green  claude   1\n\
-                 idle    10m  lead     lead\n\
+                 idle    10m  lead\n\
                  2 sessions: 1 has news for you\n";
     assert_eq!(world.run(&["ls"]).ok(), table);
     assert_eq!(world.run(&["session", "ls"]).ok(), table);
