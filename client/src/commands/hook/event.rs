@@ -14,8 +14,9 @@ use crate::autostart::Starter;
 use crate::rpc::{CallError, Client, Endpoint, Start, Unreachable};
 use crate::spool;
 
-/// What a harness waits for one hook, the reading of its input included.
-const BUDGET: Duration = Duration::from_millis(300);
+/// Until then the input is read and the call is answered, of the 300 ms that a harness may be held up: what is left
+/// is for the spool.
+const BUDGET: Duration = Duration::from_millis(250);
 /// What the call gets at least, where the reading took long.
 const LEAST: Duration = Duration::from_millis(20);
 
