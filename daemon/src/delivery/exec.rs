@@ -5,12 +5,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use minder_proto::envelope;
-use minder_proto::error::Fault;
 use minder_proto::event::{Receipt, cut};
 use minder_proto::hold::Hold;
 use minder_proto::id::{Party, SessionId};
 use minder_proto::queue;
-use minder_proto::record::SessionRecord;
+use minder_proto::record::{Channel, SessionRecord};
 use minder_proto::snapshot;
 use minder_proto::text::{first_line, one_line};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,6 +18,7 @@ use tokio::time::Instant;
 use super::Delivery;
 use super::mailbox::{bury, seen};
 use super::rules::Backoff;
+use crate::store::State;
 
 /// Bytes of the program's stdout that are read for a reason.
 const REASON_MAX: u64 = 4 * 1024;
@@ -33,8 +33,7 @@ enum Outcome {
 
 impl Delivery {
     /// Starts an attempt for the head of an exec session's queue, unless one runs or a pause is not over.
-    pub(super) fn try_exec(self: &Arc<Self>, record: SessionRecord, argv: Vec<String>, head: queue::Entry) {
-        let session = record.id;
+    pub(super) fn try_exec(self: &Arc<Self>, session: SessionId) {
         {
             let mut memory = self.memory();
             let early = memory.retry.get(&session).is_some_and(|b| b.next() > Instant::now());
@@ -44,11 +43,17 @@ impl Delivery {
         }
         let this = Arc::clone(self);
         tokio::spawn(async move {
-            let outcome = this.attempt(&record, &argv, &head).await;
-            let again = !matches!(outcome, Outcome::Seen);
-            if let Err(fault) = this.conclude(session, head, outcome).await {
-                tracing::warn!(%session, %fault, "what became of a message could not be written yet");
-            }
+            // What waits is asked now that nothing else is on its way: whoever led here may have looked before the
+            // attempt before this one was written down, and its message would be given once more.
+            let again = match this.head(session).await {
+                Some((record, argv, head)) => {
+                    let outcome = this.attempt(&record, &argv, &head).await;
+                    let again = !matches!(outcome, Outcome::Seen);
+                    this.conclude(session, head, outcome).await;
+                    again
+                }
+                None => false,
+            };
             {
                 let mut memory = this.memory();
                 memory.running.remove(&session);
@@ -61,6 +66,17 @@ impl Delivery {
             }
             this.look_again(session);
         });
+    }
+
+    /// The first that waits of an exec session's queue; what was handed is seen.
+    async fn head(&self, session: SessionId) -> Option<(SessionRecord, Vec<String>, queue::Entry)> {
+        let look = move |state: &State| {
+            let session = state.session(session)?;
+            let Channel::Exec { argv } = &session.record.channel else { return None };
+            let head = session.inbox.queue.iter().find(|e| e.receipt != Receipt::Handed)?;
+            Some((session.record.clone(), argv.clone(), head.clone()))
+        };
+        self.store.read(look).await.ok().flatten()
     }
 
     async fn attempt(&self, record: &SessionRecord, argv: &[String], head: &queue::Entry) -> Outcome {
@@ -133,16 +149,19 @@ impl Delivery {
         }
     }
 
-    async fn conclude(&self, session: SessionId, head: queue::Entry, outcome: Outcome) -> Result<(), Fault> {
+    /// Writes down what an attempt came to. While the disk refuses there is no further attempt: the program has the
+    /// message.
+    async fn conclude(&self, session: SessionId, head: queue::Entry, outcome: Outcome) {
         let home = self.store.home().clone();
         let most = self.store.config().delivery.max_attempts;
         let party = Party::Session(session);
-        self.store
-            .write(move |txn| {
+        let written = self
+            .store
+            .write_patiently(move |txn| {
                 let Some(now) = txn.session(session)?.inbox.queue.get(head.id).cloned() else {
                     return Ok(()); // settled by another road meanwhile
                 };
-                match outcome {
+                match outcome.clone() {
                     Outcome::Seen => {
                         txn.receipt(party, head.id, Receipt::Handed, None, now.attempt + 1, Some("exec"))?;
                         seen(txn, party, head.id, "exit 0", "exec").map(|_| ())
@@ -164,6 +183,9 @@ impl Delivery {
                     }
                 }
             })
-            .await
+            .await;
+        if let Err(fault) = written {
+            tracing::warn!(%session, %fault, "what became of a message was not written");
+        }
     }
 }

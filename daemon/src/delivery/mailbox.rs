@@ -99,20 +99,23 @@ impl Delivery {
 
     /// Messages that were handed and not seen wait again, under the same id.
     pub(super) async fn give_back(self: &Arc<Self>, ids: Vec<(MessageId, Party)>) {
-        let result = self
-            .store
-            .write(move |txn| {
-                for (id, party) in ids {
-                    let entry = txn.inbox(party).ok().and_then(|i| i.queue.get(id)).cloned();
-                    if let Some(entry) = entry.filter(|e| e.receipt == Receipt::Handed) {
-                        txn.receipt(party, id, Receipt::Queued, None, entry.attempt, None)?;
-                    }
+        let give = move |txn: &mut Txn<'_>| {
+            for (id, party) in ids.clone() {
+                let entry = txn.inbox(party).ok().and_then(|i| i.queue.get(id)).cloned();
+                if let Some(entry) = entry.filter(|e| e.receipt == Receipt::Handed) {
+                    txn.receipt(party, id, Receipt::Queued, None, entry.attempt, None)?;
                 }
-                Ok(())
-            })
-            .await;
-        if let Err(fault) = result {
-            tracing::warn!(%fault, "a message could not be given back yet");
+            }
+            Ok(())
+        };
+        match self.store.write(give.clone()).await {
+            // Nobody has them: they must not stay handed because the disk refused for a while.
+            Err(fault) if fault.kind == Kind::ReadOnly => {
+                let store = self.store.clone();
+                tokio::spawn(async move { store.write_patiently(give).await });
+            }
+            Err(fault) => tracing::warn!(%fault, "a message was not given back"),
+            Ok(()) => {}
         }
     }
 }

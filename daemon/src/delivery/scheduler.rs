@@ -120,10 +120,10 @@ impl Delivery {
         sooner(self.missing_evidence(&record, &view.waiting, now).await);
         match record.channel.clone() {
             Channel::Mailbox => {}
-            Channel::Exec { argv } => {
-                // Evidence is its exit: what was handed is seen. The head is what waits.
-                if let Some(head) = view.waiting.iter().find(|e| e.receipt != Receipt::Handed) {
-                    self.try_exec(record.clone(), argv, head.clone());
+            Channel::Exec { .. } => {
+                // Evidence is its exit: what was handed is seen.
+                if view.waiting.iter().any(|e| e.receipt != Receipt::Handed) {
+                    self.try_exec(record.id);
                     sooner(
                         self.memory().retry.get(&record.id).map(rules::Backoff::next).filter(|at| *at > now),
                     );

@@ -207,7 +207,7 @@ fn c6_why_it_waits() {
         assert!(shown.contains(word), "{word}: {shown}");
     }
     let row = &world.run("queue s --json").json()["messages"][0];
-    assert_eq!((row["reason"].as_str(), row["attempt"].as_u64()), (Some("busy"), Some(0)), "{row}");
+    assert_eq!((row["reason"].as_str(), row["tries"].as_u64()), (Some("busy"), Some(0)), "{row}");
     assert!(row["since"].is_string(), "{row}");
     // The turn ends; nothing wakes it now, and that is said.
     s.take_all(&mut client);

@@ -77,7 +77,7 @@ impl Prepared {
                         (T::default(), true)
                     }
                 };
-                check(&self.world.start(), outcome, &format!("{point}:{n}"));
+                self.compare(outcome, &check, &format!("{point}:{n}"));
                 if !reached {
                     break;
                 }
@@ -106,7 +106,7 @@ impl Prepared {
                 let second = self.world.launch(&[("MINDER_KILL_POINT", &format!("{point}:{m}"))]).settle();
                 let lived = second.is_ok();
                 drop(second);
-                check(&self.world.start(), outcome, &format!("{first}:{n}, {point}:{m}"));
+                self.compare(outcome, &check, &format!("{first}:{n}, {point}:{m}"));
                 if lived {
                     break;
                 }
@@ -115,6 +115,17 @@ impl Prepared {
             passed.push((point, m - 1));
         }
         passed
+    }
+}
+
+impl Prepared {
+    /// Starts again, checks, ends, and looks whether the files are as they should be.
+    fn compare<T>(&self, outcome: T, check: impl Fn(&Minderd, T, &str), at: &str) {
+        let daemon = self.world.start();
+        check(&daemon, outcome, at);
+        daemon.kill();
+        let checked = self.world.run("store check");
+        assert_eq!(checked.code, 0, "{at}: {checked:?}");
     }
 }
 
