@@ -152,9 +152,15 @@ fn copy(from: &Path, to: &Path) {
         } else if kind.is_symlink() {
             std::os::unix::fs::symlink(std::fs::read_link(&path).unwrap(), to.join(name)).unwrap();
         } else {
-            std::fs::copy(&path, to.join(name)).unwrap();
+            // A segment of the journal is allocated in advance: of that only what was written.
+            let mut bytes = std::fs::read(&path).unwrap();
+            if path.extension().is_some_and(|e| e == "wal") {
+                bytes.truncate(bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1));
+            }
+            let copied = to.join(name);
+            std::fs::write(&copied, bytes).unwrap();
+            std::fs::set_permissions(&copied, path.metadata().unwrap().permissions()).unwrap();
         }
     }
-    // The modes of files come with them; those of folders do not.
     std::fs::set_permissions(to, from.metadata().unwrap().permissions()).unwrap();
 }
