@@ -18,11 +18,12 @@ const BLIND_FLOOR: Duration = Duration::from_millis(250);
 /// Why a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woke {
-    /// The feed, or another watched file, changed. `lost`: the kernel dropped notices.
-    Rung {
-        /// Notices were dropped.
-        lost: bool,
-    },
+    /// The feed was written.
+    Written,
+    /// Another feed is there, or the other folder's files changed.
+    Rung,
+    /// The kernel dropped notices.
+    Lost,
     /// The time was up: the floor's, or that of the sleep.
     Time,
     /// Somebody ends this process.
@@ -136,11 +137,12 @@ impl Bell {
         if rung && let Some(watch) = &mut self.watch {
             return Ok(match watch.read() {
                 Ok(Rung::Nothing) => None,
-                Ok(Rung::Some) => Some(Woke::Rung { lost: false }),
-                Ok(Rung::Lost) => Some(Woke::Rung { lost: true }),
+                Ok(Rung::Written) => Some(Woke::Written),
+                Ok(Rung::Other) => Some(Woke::Rung),
+                Ok(Rung::Lost) => Some(Woke::Lost),
                 Err(_) => {
                     self.watch = None;
-                    Some(Woke::Rung { lost: true })
+                    Some(Woke::Lost)
                 }
             });
         }
@@ -164,7 +166,7 @@ mod tests {
         file.write_all(b"x").unwrap();
         let soon = Instant::now() + Duration::from_secs(10);
         bell.floor_at = soon;
-        assert_eq!(bell.sleep(Some(soon), None).unwrap(), Woke::Rung { lost: false });
+        assert_eq!(bell.sleep(Some(soon), None).unwrap(), Woke::Written);
     }
 
     #[test]
@@ -173,18 +175,18 @@ mod tests {
         let feed = dir.path().join("feed.jsonl");
         let mut bell = Bell::new(&feed, None, Duration::from_secs(60));
         let mut file = std::fs::File::create(&feed).unwrap();
-        assert_eq!(bell.sleep(None, None).unwrap(), Woke::Rung { lost: false });
+        assert_eq!(bell.sleep(None, None).unwrap(), Woke::Rung);
         bell.rewatch();
         file.write_all(b"x").unwrap();
-        assert_eq!(bell.sleep(None, None).unwrap(), Woke::Rung { lost: false });
+        assert_eq!(bell.sleep(None, None).unwrap(), Woke::Written);
         std::fs::rename(&feed, dir.path().join("feed.jsonl.1")).unwrap();
         let mut new = std::fs::File::create(&feed).unwrap();
-        assert_eq!(bell.sleep(None, None).unwrap(), Woke::Rung { lost: false });
+        assert_eq!(bell.sleep(None, None).unwrap(), Woke::Rung);
         bell.rewatch();
         // What rang before is taken: after this only a watch on the new file can ring.
         while bell.sleep(Some(Instant::now() + Duration::from_millis(1)), None).unwrap() != Woke::Time {}
         new.write_all(b"x").unwrap();
-        assert_eq!(bell.sleep(None, None).unwrap(), Woke::Rung { lost: false });
+        assert_eq!(bell.sleep(None, None).unwrap(), Woke::Written);
     }
 
     #[test]

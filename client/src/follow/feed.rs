@@ -10,8 +10,12 @@ use std::path::{Path, PathBuf};
 use minder_proto::id::SessionId;
 use minder_proto::record::FeedLine;
 
-/// Bytes of one read.
+/// Bytes of the first read; a burst is read in pieces of [`PIECE`].
+const FIRST_PIECE: usize = 4 * 1024;
+/// Bytes of one read of a burst.
 const PIECE: usize = 64 * 1024;
+/// Up to so many sessions a list is searched faster than a set is made.
+const FEW: usize = 16;
 /// Bytes at the end in which the last line's number is looked for.
 const LAST_LINE: u64 = 512;
 
@@ -33,6 +37,7 @@ pub struct Feed {
     open: Option<Open>,
     /// The number of the last line; none before the first.
     last: Option<u64>,
+    buffer: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -49,7 +54,7 @@ fn identity(meta: &Metadata) -> (u64, u64) {
 impl Feed {
     /// Opens the feed at its end. One that is not there yet is read from its first line once it is.
     pub fn at_end(path: &Path) -> Self {
-        let mut feed = Self { path: path.to_owned(), open: None, last: None };
+        let mut feed = Self { path: path.to_owned(), open: None, last: None, buffer: vec![0; FIRST_PIECE] };
         if let Ok(file) = File::open(path) {
             let _ = feed.open_at_end(file);
         }
@@ -66,6 +71,13 @@ impl Feed {
         self.last = line.and_then(|l| serde_json::from_slice::<FeedLine>(l).ok()).map(|l| l.n);
         self.open = Some(Open { file, identity: identity(&meta), offset: begin + end as u64 });
         Ok(())
+    }
+
+    /// Reads what came since, after the kernel said that the open feed was written. The path is looked at only if
+    /// there is nothing.
+    pub fn written(&mut self, replaced: impl FnMut(&Path)) -> Grown {
+        let mut grown = Grown::default();
+        if self.read(&mut grown) { grown } else { self.catch_up(replaced) }
     }
 
     /// Reads what came since. `replaced` is called with the path of a new feed before the old one is finished, so
@@ -107,37 +119,44 @@ impl Feed {
         grown
     }
 
-    fn read(&mut self, grown: &mut Grown) {
-        let Some(open) = &mut self.open else { return };
-        let mut bytes = vec![0; PIECE];
+    /// Reads on in the open feed; false if nothing is there.
+    fn read(&mut self, grown: &mut Grown) -> bool {
+        let Some(open) = &mut self.open else { return false };
+        let mut any = false;
         loop {
-            let n = match open.file.read_at(&mut bytes, open.offset) {
-                Ok(0) => return,
+            let n = match open.file.read_at(&mut self.buffer, open.offset) {
+                Ok(0) => break,
                 Ok(n) => n,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => {
                     grown.all = true;
-                    return;
+                    break;
                 }
             };
-            let used = digest(&bytes[..n], &mut self.last, grown);
-            if used == 0 && n == PIECE {
+            any = true;
+            let full = n == self.buffer.len();
+            let used = digest(&self.buffer[..n], &mut self.last, grown);
+            open.offset += used as u64;
+            if full && used == 0 && n == PIECE {
                 // No line is that long.
                 grown.all = true;
                 open.offset += n as u64;
-                continue;
             }
-            open.offset += used as u64;
-            if n < PIECE {
-                return;
+            if !full {
+                break;
             }
+            self.buffer.resize(PIECE, 0);
         }
+        if self.buffer.len() > FIRST_PIECE {
+            self.buffer = vec![0; FIRST_PIECE];
+        }
+        any
     }
 }
 
 /// Takes in the complete lines of `bytes`; returns how many bytes they have. Pure.
 fn digest(bytes: &[u8], last: &mut Option<u64>, grown: &mut Grown) -> usize {
-    let mut seen: HashSet<SessionId> = grown.sessions.iter().copied().collect();
+    let mut seen: HashSet<SessionId> = HashSet::new();
     let Some(end) = bytes.iter().rposition(|b| *b == b'\n') else { return 0 };
     for line in bytes[..end].split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
         let Ok(line) = serde_json::from_slice::<FeedLine>(line) else {
@@ -147,8 +166,19 @@ fn digest(bytes: &[u8], last: &mut Option<u64>, grown: &mut Grown) -> usize {
         grown.all |= line.all || last.is_some_and(|l| line.n != l + 1);
         *last = Some(line.n);
         match line.s {
-            Some(id) if seen.insert(id) => grown.sessions.push(id),
-            Some(_) => {}
+            Some(id) if grown.sessions.len() < FEW => {
+                if !grown.sessions.contains(&id) {
+                    grown.sessions.push(id);
+                }
+            }
+            Some(id) => {
+                if seen.is_empty() {
+                    seen.extend(&grown.sessions);
+                }
+                if seen.insert(id) {
+                    grown.sessions.push(id);
+                }
+            }
             None => grown.operator |= !line.all,
         }
     }
@@ -233,8 +263,25 @@ mod tests {
         let three = line(3, 3);
         files.append(&three[..20]);
         assert_eq!(files.catch_up(), (named(&[]), 0));
+        assert_eq!(files.feed.written(|_| ()), named(&[]));
         files.append(&three[20..]);
         assert_eq!(files.catch_up(), (named(&[3]), 0));
+        files.append(&line(4, 4));
+        assert_eq!(files.feed.written(|_| ()), named(&[4]));
+        assert_eq!(files.feed.written(|_| ()), named(&[]));
+        std::fs::write(files.path(), line(1, 1)).unwrap();
+        assert_eq!(files.feed.written(|_| ()), all(&[1]), "cut");
+    }
+
+    #[test]
+    fn a_burst_names_each_session_once_and_in_order() {
+        let mut files = Files::new("");
+        let lines: String = (1..=4_000).map(|n| line(n, (n * 7 % 251) as u8)).collect();
+        files.append(&lines);
+        let grown = files.feed.written(|_| unreachable!("it was not replaced"));
+        let expected: Vec<SessionId> = (1..=251).map(|n: u64| session((n * 7 % 251) as u8)).collect();
+        assert_eq!((grown.sessions, grown.all), (expected, false));
+        assert_eq!(files.feed.buffer.len(), FIRST_PIECE);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use minder_proto::layout::Home;
 use minder_proto::record::Cursor;
 use minder_proto::timeline::ACTIVE;
 
-use super::bell::Bell;
+use super::bell::{Bell, Woke};
 use super::feed::{Feed, Grown};
 
 /// Where a timeline lies.
@@ -67,14 +67,18 @@ impl Source {
         meta.map_or(true, |m| m.len() != cursor.offset)
     }
 
-    /// What the feed named since the last time.
-    pub fn grown(&mut self) -> Grown {
+    /// What the feed named since the last time; everything, if the kernel dropped notices.
+    pub fn grown(&mut self, woke: Woke) -> Grown {
         let bell = &mut self.bell;
-        self.feed.catch_up(|_| {
+        let rewatch = |_: &Path| {
             if let Some(bell) = bell {
                 bell.rewatch();
             }
-        })
+        };
+        let mut grown =
+            if woke == Woke::Written { self.feed.written(rewatch) } else { self.feed.catch_up(rewatch) };
+        grown.all |= woke == Woke::Lost;
+        grown
     }
 
     /// True if the kernel tells nothing, and the floor does all.

@@ -163,8 +163,7 @@ impl Streaming<'_> {
             {
                 Woke::Signal(signal) => return Ok(signal.exit()),
                 Woke::Unread => return Ok(exit::OK),
-                Woke::Rung { lost } => self.look(lost),
-                Woke::Time => self.look(false),
+                woke => self.look(woke),
             }
         }
     }
@@ -340,8 +339,8 @@ impl Streaming<'_> {
         self.merge.push(id, at, (Some(shown), id, cursor));
     }
 
-    fn look(&mut self, lost: bool) {
-        let grown = self.source.grown();
+    fn look(&mut self, woke: Woke) {
+        let grown = self.source.grown(woke);
         for id in grown.sessions {
             if self.targets.contains_key(&id) {
                 self.grown.push(id);
@@ -349,7 +348,7 @@ impl Streaming<'_> {
                 self.open(&joined);
             }
         }
-        if grown.all || lost {
+        if grown.all {
             for (id, target) in &self.targets {
                 if !target.gone && self.source.has_moved(*id, target.read) {
                     self.grown.push(*id);

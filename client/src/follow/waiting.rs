@@ -181,8 +181,7 @@ impl Waiting<'_> {
                             self.keep();
                             return Ok(signal.exit());
                         }
-                        Woke::Rung { lost } => self.look(true, lost),
-                        Woke::Time | Woke::Unread => self.look(false, false),
+                        woke => self.look(woke),
                     }
                 }
             }
@@ -222,16 +221,16 @@ impl Waiting<'_> {
         }
     }
 
-    /// Looks at what grew; at everything if the kernel dropped notices.
-    fn look(&mut self, rung: bool, lost: bool) {
-        let grown = self.source.grown();
+    /// Looks at what grew.
+    fn look(&mut self, woke: Woke) {
+        let grown = self.source.grown(woke);
         for id in grown.sessions {
             if Some(id) == self.me {
                 self.look_at_inbox();
             }
             self.look_at(id);
         }
-        if grown.all || lost {
+        if grown.all {
             let ids: Vec<(SessionId, Cursor)> = self.wait.targets().map(|(id, t)| (id, t.cursor)).collect();
             for (id, cursor) in ids {
                 if self.wait.reads(id) && self.source.has_moved(id, cursor) {
@@ -245,8 +244,8 @@ impl Waiting<'_> {
             }
         }
         // What rang may have been the person's own folder.
-        let persons = self.me.is_none() && (rung || self.source.is_blind());
-        if grown.all || lost || grown.operator || persons {
+        let persons = self.me.is_none() && (woke == Woke::Rung || self.source.is_blind());
+        if grown.all || grown.operator || persons {
             self.look_at_inbox();
         }
     }

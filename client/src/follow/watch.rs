@@ -95,9 +95,11 @@ mod imp {
                 }
                 // Other files of the store come and go in its folder.
                 let foreign = event.wd == self.folder && event.name != Some(&self.name);
-                if !foreign && !event.mask.contains(EventMask::IGNORED) {
-                    rung = Rung::Some;
+                if foreign || event.mask.contains(EventMask::IGNORED) {
+                    continue;
                 }
+                let written = Some(&event.wd) == self.feed.as_ref() && event.mask == EventMask::MODIFY;
+                rung = if written && rung != Rung::Other { Rung::Written } else { Rung::Other };
             }
             Ok(rung)
         }
@@ -163,8 +165,10 @@ pub use imp::Watch;
 pub enum Rung {
     /// Nothing that matters.
     Nothing,
-    /// Something changed.
-    Some,
+    /// The feed was written, and nothing else.
+    Written,
+    /// Something else changed: another feed is there, or the other folder's files.
+    Other,
     /// The kernel dropped notices.
     Lost,
 }
