@@ -48,16 +48,20 @@ pub fn program_code() -> Vec<(String, Code)> {
     let in_program = |f: &File| f.path.contains("/src/") && !f.path.starts_with("tests/");
     let of = |f: File| (f.path, Code::of_program(&f.text));
     let tests = test_modules();
-    let files = rust_files().into_iter().filter(in_program).filter(|f| !tests.contains(&f.path));
+    // What lies in the folder of a module of tests is of the tests too.
+    let of_tests =
+        |f: &File| tests.iter().any(|t| f.path == format!("{t}.rs") || f.path.starts_with(&format!("{t}/")));
+    let files = rust_files().into_iter().filter(in_program).filter(|f| !of_tests(f));
     files.map(of).collect()
 }
 
-/// Files that are modules of tests alone: declared as `#[cfg(test)] mod name;`.
-pub fn test_modules() -> Vec<String> {
+/// Modules of tests alone, declared as `#[cfg(test)] mod name;`: their places, without the end.
+fn test_modules() -> Vec<String> {
     let declared = |file: &File| {
         let code = Code::new(&file.text);
         let names = code.test_modules();
-        names.into_iter().flat_map(|name| places_of(&file.path, &name)).collect::<Vec<_>>()
+        let place = |name: String| places_of(&file.path, &name)[0].trim_end_matches(".rs").to_owned();
+        names.into_iter().map(place).collect::<Vec<_>>()
     };
     rust_files().iter().flat_map(declared).collect()
 }
