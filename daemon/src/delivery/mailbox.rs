@@ -49,12 +49,12 @@ impl Delivery {
                     queue.iter().find(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held)).cloned()
                 });
                 let Some(entry) = entry else { return Ok((None, 0)) };
-                let free =
-                    queue.iter().filter(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held)).count();
+                let waits = |e: &&queue::Entry| matches!(e.receipt, Receipt::Queued | Receipt::Held);
+                let more = queue.iter().filter(waits).filter(|e| e.id != entry.id).count();
                 if entry.receipt != Receipt::Handed {
                     txn.receipt(party, entry.id, Receipt::Handed, None, entry.attempt + 1, Some("mailbox"))?;
                 }
-                Ok((Some(entry), free.saturating_sub(1)))
+                Ok((Some(entry), more))
             })
             .await?;
         let (Some(entry), more) = taken else { return Ok(TakeAnswer { message: None, more: 0 }) };

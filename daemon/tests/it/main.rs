@@ -10,6 +10,7 @@ mod client;
 mod ends;
 mod host;
 mod limits;
+mod model;
 mod peers;
 mod prototype;
 mod raw;
