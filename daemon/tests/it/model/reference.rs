@@ -77,6 +77,7 @@ pub struct Session {
     pub inbox: Inbox,
 }
 
+#[allow(clippy::struct_field_names, reason = "the field is the relation's own word")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watcher {
     pub watcher: usize,
@@ -528,7 +529,7 @@ impl Reference {
 
     /// The open session that a conversation is bound to.
     pub fn bound(&self, conversation: &str) -> Option<usize> {
-        self.open().find(|n| self.sessions[*n].bindings.iter().any(|b| *b == (conversation, true)))
+        self.open().find(|n| self.sessions[*n].bindings.contains(&(conversation, true)))
     }
 
     fn set_parent(&mut self, session: usize, parent: usize, old: Option<usize>) -> Result<(), Kind> {

@@ -209,6 +209,7 @@ fn perform(txn: &mut Txn<'_>, home: &Home, ids: &[SessionId], act: &Named) -> Re
                 channel: Channel::Mailbox,
                 process: None,
                 adopted: false,
+                said: None,
             };
             return session::create(txn, born).map(Answer::Created);
         }

@@ -103,7 +103,8 @@ pub fn cut(durable: &Tree, now: &Tree, seed: u64) -> Tree {
                 0 => old.cloned(),
                 // Part of what was appended.
                 1 if new.is_some_and(|new| {
-                    old.is_none_or(|old| new.starts_with(old)) && name.ends_with(".jsonl")
+                    old.is_none_or(|old| new.starts_with(old))
+                        && std::path::Path::new(name).extension().is_some_and(|e| e == "jsonl")
                 }) =>
                 {
                     let (from, to) = (old.map_or(0, Vec::len), new.map_or(0, Vec::len));
