@@ -1,5 +1,5 @@
 //! Who is calling: what the kernel says of a peer ([`ancestry`]), which of its ancestors is a harness ([`harness`]),
-//! and what follows from that and from what the caller says of itself ([`who`]). The kernel is believed first.
+//! and what follows from that and from what the caller says of itself ([`mod@who`]). The kernel is believed first.
 //!
 //! Uses: `store`, `session`. Used by: `server`, `hook`, `spool`.
 

@@ -104,7 +104,7 @@ pub fn cut(durable: &Tree, now: &Tree, seed: u64) -> Tree {
                 // Part of what was appended.
                 1 if new.is_some_and(|new| {
                     old.is_none_or(|old| new.starts_with(old))
-                        && std::path::Path::new(name).extension().is_some_and(|e| e == "jsonl")
+                        && Path::new(name).extension().is_some_and(|e| e == "jsonl")
                 }) =>
                 {
                     let (from, to) = (old.map_or(0, Vec::len), new.map_or(0, Vec::len));
