@@ -1,6 +1,6 @@
 //! The client of minder: synchronous, without an asynchronous runtime, standing on `minder-proto` alone.
 //!
-//! [`run`] is the program. `cli` is the command line, `commands/` has one file per command, `printer` is the one
+//! [`run()`] is the program. `cli` is the command line, `commands/` has one file per command, `printer` is the one
 //! place that writes to the standard streams, `rpc` and `link` are the way to the daemon, `spool` is where a
 //! request goes when there is none.
 
