@@ -171,7 +171,15 @@ impl Hooks {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             let (harness, conversation) = (harness.to_owned(), conversation.to_owned());
-            let found = self.store.read(move |s| s.by_binding(&harness, &conversation)).await?;
+            let found = self
+                .store
+                .read(move |state| {
+                    let id = state.by_binding(&harness, &conversation)?;
+                    let process = state.session(id)?.record.process.as_ref();
+                    // Resumed after its process ended, it has another one that is not known yet.
+                    process.is_none_or(|p| p.ended.is_none()).then_some(id)
+                })
+                .await?;
             if found.is_some() || tokio::time::timeout_at(deadline, bell.notified()).await.is_err() {
                 return Ok(found);
             }

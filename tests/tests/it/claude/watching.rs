@@ -10,8 +10,10 @@ use crate::scene::LIMIT;
 
 /// Makes the supervisor watch the worker, through its own shell tool, and end its turn.
 fn watch(stage: &Stage, supervisor: &Actor) {
+    let begun = stage.world.last(supervisor.id);
     supervisor.tui.prompt("watch it\n[[sh minder watch worker]] [[say I watch]]").unwrap();
-    stage.world.wait_move(supervisor.id, 0, State::Idle);
+    let (seq, _) = stage.world.wait_move(supervisor.id, begun, State::Working);
+    stage.world.wait_move(supervisor.id, seq, State::Idle);
     supervisor.tui.wait_status(LIMIT, "idle").unwrap();
     let watchers = minder_proto::snapshot::watchers(&stage.world.home, stage.world.session("worker"));
     assert_eq!(watchers.unwrap()[0].watcher, supervisor.id);
