@@ -1,7 +1,8 @@
-//! Says at compile time which real harnesses are installed (`tests/setup.sh`), so that the test runner lists
-//! a test that needs a missing one as ignored, by name and with the reason, and never as passed.
+//! Says at compile time which real harnesses are installed (`tests/setup.sh`) and whether root runs the tests, so that
+//! the test runner lists a test that needs what is missing as ignored, by name and with the reason, and never as passed.
 #![allow(clippy::print_stdout)] // How a build script talks to cargo.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 fn main() {
@@ -10,5 +11,10 @@ fn main() {
     println!("cargo::rerun-if-changed=node");
     if Path::new("node/node_modules/.bin/claude").exists() {
         println!("cargo::rustc-cfg=claude");
+    }
+    println!("cargo::rustc-check-cfg=cfg(root)");
+    // The owner of this process's folder in /proc is who it runs as.
+    if std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0) {
+        println!("cargo::rustc-cfg=root");
     }
 }
