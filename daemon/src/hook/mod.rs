@@ -9,12 +9,13 @@ use std::sync::Arc;
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Receipt;
 use minder_proto::id::SessionId;
+use minder_proto::record::Process;
 use minder_proto::rpc::{Adopt, AdoptAnswer, HookAnswer, HookEnv, HookEvent, HookWait};
 use minder_proto::stamp::Stamp;
 
 use crate::delivery::Delivery;
 use crate::identity::Ancestry;
-use crate::store::{Store, Txn};
+use crate::store::{State, Store, Txn};
 
 mod adopt;
 mod payload;
@@ -148,7 +149,7 @@ impl Hooks {
     }
 
     /// A waiter: answers when something may enter an idle session.
-    pub async fn wait(&self, call: HookWait) -> Result<HookAnswer, Fault> {
+    pub async fn wait(&self, call: HookWait, ancestry: Ancestry) -> Result<HookAnswer, Fault> {
         let Some((payload, _)) = payload::read(&call.harness, call.payload) else {
             return Ok(HookAnswer::default());
         };
@@ -157,29 +158,34 @@ impl Hooks {
         if call.env.turn.is_some() || unattended {
             return Ok(HookAnswer::default());
         }
-        match self.registered(&call.harness, &payload.session_id).await? {
+        match self.registered(&call.harness, &payload.session_id, ancestry).await? {
             Some(session) => self.delivery.wait(session, payload.session_id, call.resume).await,
             None => Ok(HookAnswer::default()),
         }
     }
 
-    /// The session of a conversation. Its first event's two hooks start together: the one that registers it may be
-    /// behind the one that waits.
-    async fn registered(&self, harness: &str, conversation: &str) -> Result<Option<SessionId>, Fault> {
+    /// The session of a conversation, as soon as it is in the process that this waiter belongs to. An event's two hooks
+    /// start together: the one that registers the session, or takes it up again, may be behind the one that waits. A
+    /// second process of a conversation is not heard.
+    async fn registered(
+        &self,
+        harness: &str,
+        conversation: &str,
+        ancestry: Ancestry,
+    ) -> Result<Option<SessionId>, Fault> {
         const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
         let bell = self.delivery.any_change();
         let deadline = tokio::time::Instant::now() + PATIENCE;
+        let ancestry = Arc::new(ancestry);
         loop {
             let (harness, conversation) = (harness.to_owned(), conversation.to_owned());
-            let found = self
-                .store
-                .read(move |state| {
-                    let id = state.by_binding(&harness, &conversation)?;
-                    let process = state.session(id)?.record.process.as_ref();
-                    // Resumed after its process ended, it has another one that is not known yet.
-                    process.is_none_or(|p| p.ended.is_none()).then_some(id)
-                })
-                .await?;
+            let ancestry = Arc::clone(&ancestry);
+            let look = move |state: &State| {
+                let id = state.by_binding(&harness, &conversation)?;
+                let process = state.session(id)?.record.process.as_ref();
+                process.is_none_or(|p| may_wait_for(&ancestry, p)).then_some(id)
+            };
+            let found = self.store.read(look).await?;
             if found.is_some() || tokio::time::timeout_at(deadline, bell.notified()).await.is_err() {
                 return Ok(found);
             }
@@ -202,6 +208,12 @@ impl Hooks {
             self.delivery.look_for_evidence(session).await;
         }
     }
+}
+
+/// Whether a waiter is one of this process, as far as can be known.
+fn may_wait_for(ancestry: &Ancestry, process: &Process) -> bool {
+    let mut known = ancestry.iter().peekable();
+    process.ended.is_none() && (known.peek().is_none() || known.any(|a| a.process.is(process)))
 }
 
 /// The first words of a text, for a note or a title.

@@ -24,9 +24,9 @@ pub fn register(module: &mut RpcModule<Context>) {
         let ancestry = Ancestry::of(Some(call.pid));
         ctx.hooks.adopt(call, ancestry).await
     });
-    method::register(module, |call: HookWait, ctx: Arc<Context>, _| async move {
+    method::register(module, |call: HookWait, ctx: Arc<Context>, peer| async move {
         tokio::select! {
-            answer = ctx.hooks.wait(call) => answer,
+            answer = ctx.hooks.wait(call, Ancestry::of(peer.pid)) => answer,
             () = ctx.process.stop.cancelled() => Err(Fault::new(Kind::Unavailable, "the daemon is going down")),
         }
     });

@@ -21,7 +21,7 @@ use minder_tests::process;
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// One user's minder.
-pub struct World {
+pub struct Scene {
     pub isolated: Arc<Isolated>,
     pub home: Home,
 }
@@ -46,7 +46,7 @@ impl Ran {
 /// the first one names. A test that is itself run by an agent is under a harness, and so would be what it starts.
 const ORPHAN: &str = r#"exec 3<&0; { "$@" <&3 3<&-; echo $? >"$0.part"; mv "$0.part" "$0"; } & exit 0"#;
 
-impl World {
+impl Scene {
     pub fn new() -> Self {
         let isolated = Isolated::new().unwrap();
         let home = Home::at(isolated.minder_home());
@@ -80,11 +80,11 @@ impl World {
 
     /// Runs `minder` beside the test; its result is waited for with `join`.
     pub fn minder_beside(self: &Arc<Self>, words: &[&str], input: &str) -> std::thread::JoinHandle<Ran> {
-        let world = Arc::clone(self);
+        let scene = Arc::clone(self);
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
         let input = input.to_owned();
         std::thread::spawn(move || {
-            world.minder_with(&words.iter().map(String::as_str).collect::<Vec<_>>(), &input)
+            scene.minder_with(&words.iter().map(String::as_str).collect::<Vec<_>>(), &input)
         })
     }
 

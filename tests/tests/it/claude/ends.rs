@@ -12,74 +12,74 @@ use crate::scene::LIMIT;
 #[cfg_attr(not(claude), ignore = "needs Claude Code: run tests/setup.sh")]
 fn i3_a_conversation_that_is_cleared_is_the_same_session() {
     let stage = Stage::new(&["worker"]);
-    let world = &stage.world;
+    let scene = &stage.scene;
     let worker = stage.start("worker");
     worker.tui.prompt("remember\n[[say I do]]").unwrap();
-    let (seq, _) = world.wait_move(worker.id, 0, State::Idle);
+    let (seq, _) = scene.wait_move(worker.id, 0, State::Idle);
     worker.tui.wait_status(LIMIT, "idle").unwrap();
     let old = worker.tui.session_id().unwrap();
     worker.tui.prompt("/clear").unwrap();
     let renamed = || worker.tui.session_id().ok().filter(|id| *id != old);
     let new = files::wait_for(&worker.tui.state_file(), LIMIT, renamed).unwrap();
-    world.wait_record(worker.id, "the second binding", |r| r.bindings.len() == 2);
-    let record = world.record(worker.id);
+    scene.wait_record(worker.id, "the second binding", |r| r.bindings.len() == 2);
+    let record = scene.record(worker.id);
     assert_eq!((record.bindings[0].id.as_str(), record.bindings[0].until.is_some()), (old.as_str(), true));
     assert_eq!((record.bindings[1].id.as_str(), record.bindings[1].why.as_str()), (new.as_str(), "clear"));
-    assert_eq!(world.records().len(), 1);
+    assert_eq!(scene.records().len(), 1);
 
     // It is reached in the conversation that there is now.
-    let asked = world.minder(&["send", "worker", "--wait", "who are you? [[say the new one]]"]);
+    let asked = scene.minder(&["send", "worker", "--wait", "who are you? [[say the new one]]"]);
     assert_eq!((asked.code, asked.stdout.as_str()), (0, "the new one\n"), "{asked:?}");
     assert_eq!(stage.heard(&worker, "remember"), 0);
     assert_eq!(stage.heard(&worker, "who are you?"), 1);
-    world.wait_move(worker.id, seq, State::Idle);
+    scene.wait_move(worker.id, seq, State::Idle);
 }
 
 #[test]
 #[cfg_attr(not(claude), ignore = "needs Claude Code: run tests/setup.sh")]
 fn h8_a_process_that_is_killed_at_work_is_an_error_and_its_conversation_goes_on_in_another() {
     let stage = Stage::new(&["worker"]);
-    let world = &stage.world;
+    let scene = &stage.scene;
     let worker = stage.start("worker");
     // Of a conversation without a whole turn there is nothing to take up again.
     worker.tui.prompt("begin\n[[say begun]]").unwrap();
-    let (seq, _) = world.wait_move(worker.id, 0, State::Idle);
+    let (seq, _) = scene.wait_move(worker.id, 0, State::Idle);
     worker.tui.prompt("work\n[[hang]]").unwrap();
-    let (seq, _) = world.wait_move(worker.id, seq, State::Working);
+    let (seq, _) = scene.wait_move(worker.id, seq, State::Working);
     stage.asked(&worker, "work");
     let conversation = worker.tui.session_id().unwrap();
     let pid = worker.tui.process().pid();
     assert!(worker.tui.process().signal(Signal::KILL));
-    let (_, line) = world.wait_move(worker.id, seq, State::Error);
+    let (_, line) = scene.wait_move(worker.id, seq, State::Error);
     assert_eq!(line.note, Some(format!("claude (pid {pid}) is gone")));
-    let listed = world.minder(&["ls"]).ok();
+    let listed = scene.minder(&["ls"]).ok();
     assert!(listed.contains("ended"), "{listed}");
-    let sent = world.minder(&["send", "worker", "are you there? [[say I am back]]"]).ok();
-    let id = world.sent(worker.id, &sent);
-    assert_eq!(world.wait_receipt(worker.id, id, Receipt::Held).reason.as_deref(), Some("offline"));
+    let sent = scene.minder(&["send", "worker", "are you there? [[say I am back]]"]).ok();
+    let id = scene.sent(worker.id, &sent);
+    assert_eq!(scene.wait_receipt(worker.id, id, Receipt::Held).reason.as_deref(), Some("offline"));
 
     // The conversation is taken up again: the same session, and what waited is given.
-    let folder = world.isolated.project("worker").unwrap();
+    let folder = scene.isolated.project("worker").unwrap();
     let again = stage.claude.tui(&stage.tmux, "again", &folder, &["--resume", &conversation]).unwrap();
-    world.wait_receipt(worker.id, id, Receipt::Answered);
-    let record = world.record(worker.id);
+    scene.wait_receipt(worker.id, id, Receipt::Answered);
+    let record = scene.record(worker.id);
     assert_eq!(record.process.unwrap().pid, i32::try_from(again.process().pid()).unwrap());
-    assert_eq!((record.incarnation, world.records().len()), (1, 1));
+    assert_eq!((record.incarnation, scene.records().len()), (1, 1));
     // At its normal end nothing is said but that it ended.
-    let stood = world.path(worker.id);
+    let stood = scene.path(worker.id);
     again.wait_status(LIMIT, "idle").unwrap();
     again.process().signal(Signal::TERM);
-    world.wait_record(worker.id, "its end", |r| r.process.as_ref().is_some_and(|p| p.ended.is_some()));
-    assert_eq!(world.path(worker.id), stood);
+    scene.wait_record(worker.id, "its end", |r| r.process.as_ref().is_some_and(|p| p.ended.is_some()));
+    assert_eq!(scene.path(worker.id), stood);
 }
 
 #[test]
 #[cfg_attr(not(claude), ignore = "needs Claude Code: run tests/setup.sh")]
 fn h3_an_unattended_run_is_no_session_and_speaks_for_nobody() {
     let stage = Stage::new(&["worker", "robot"]);
-    let world = &stage.world;
+    let scene = &stage.scene;
     let worker = stage.start("worker");
-    let folder = world.isolated.project("robot").unwrap();
+    let folder = scene.isolated.project("robot").unwrap();
     let prompt =
         "go\n[[sh minder send worker hello 2>&1; echo code $?]] [[sh minder; echo code $?]] [[say done]]";
     let args = ["--output-format", "json", "--allowedTools", "Bash"];
@@ -91,9 +91,9 @@ fn h3_an_unattended_run_is_no_session_and_speaks_for_nobody() {
     assert!(said.brought("minder new"), "{said:?}");
     // It may look.
     stage.model.wait_for_text(LIMIT, "code 0").unwrap();
-    assert_eq!(world.records().len(), 1);
-    assert_eq!(world.messages(worker.id), []);
-    let sent = world.minder(&["send", conversation, "hello"]);
+    assert_eq!(scene.records().len(), 1);
+    assert_eq!(scene.messages(worker.id), []);
+    let sent = scene.minder(&["send", conversation, "hello"]);
     assert_eq!(sent.code, 2, "{sent:?}");
 
     // Run by a session's own tool it inherits much, and is still not that session.
@@ -101,10 +101,10 @@ fn h3_an_unattended_run_is_no_session_and_speaks_for_nobody() {
     let nested = format!("{claude} -p 'in there [[say inner]]' < /dev/null");
     worker.tui.prompt(&format!("run it\n[[sh echo; {nested}]] [[say it ran]]")).unwrap();
     worker.tui.answer_dialog(LIMIT, "1").unwrap();
-    let (_, line) = world.wait_move(worker.id, 0, State::Idle);
+    let (_, line) = scene.wait_move(worker.id, 0, State::Idle);
     assert_eq!(line.note.as_deref(), Some("it ran"));
     stage.asked(&worker, "inner");
-    let states: Vec<State> = world.path(worker.id).into_iter().map(|(state, _)| state).collect();
+    let states: Vec<State> = scene.path(worker.id).into_iter().map(|(state, _)| state).collect();
     assert_eq!(states, [State::Working, State::Asking, State::Working, State::Idle]);
-    assert_eq!((world.records().len(), world.record(worker.id).bindings.len()), (1, 1));
+    assert_eq!((scene.records().len(), scene.record(worker.id).bindings.len()), (1, 1));
 }

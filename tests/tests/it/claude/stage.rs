@@ -7,7 +7,7 @@ use minder_tests::claude::{Claude, Tui};
 use minder_tests::model::{Model, Request};
 use minder_tests::tmux::Tmux;
 
-use crate::scene::{LIMIT, World};
+use crate::scene::{LIMIT, Scene};
 
 /// So many tests have sessions at a time: each of those is a large program.
 const SEATS: usize = 2;
@@ -39,7 +39,7 @@ pub struct Stage {
     pub claude: Claude,
     pub tmux: Tmux,
     pub model: Model,
-    pub world: Arc<World>,
+    pub scene: Arc<Scene>,
     _seat: Seat,
 }
 
@@ -56,22 +56,22 @@ impl Stage {
     /// With minder's hooks installed, and folders in which Claude Code may run.
     pub fn new(folders: &[&str]) -> Self {
         let stage = Self::without_hooks(folders);
-        stage.world.minder(&["hooks", "install", "claude"]).ok();
-        stage.world.minder(&["daemon", "start"]).ok();
+        stage.scene.minder(&["hooks", "install", "claude"]).ok();
+        stage.scene.minder(&["daemon", "start"]).ok();
         stage
     }
 
     /// The same before the hooks are installed.
     pub fn without_hooks(folders: &[&str]) -> Self {
         let seat = Seat::take();
-        let world = Arc::new(World::new());
+        let scene = Arc::new(Scene::new());
         let model = Model::start().unwrap();
-        let claude = Claude::new(&world.isolated, &model).unwrap();
+        let claude = Claude::new(&scene.isolated, &model).unwrap();
         for folder in folders {
             claude.project(folder).unwrap();
         }
-        let tmux = Tmux::start(&world.isolated).unwrap();
-        Self { claude, tmux, model, world, _seat: seat }
+        let tmux = Tmux::start(&scene.isolated).unwrap();
+        Self { claude, tmux, model, scene, _seat: seat }
     }
 
     /// Takes the waiters out of the installed hooks, as an older Claude Code or a user who does not want them has it:
@@ -90,13 +90,13 @@ impl Stage {
     /// Starts Claude Code in a folder, plainly; it becomes a session by itself, called after the folder.
     pub fn start(&self, folder: &str) -> Actor {
         let tui = self.tui(folder);
-        let id = self.world.session(folder);
+        let id = self.scene.session(folder);
         Actor { tui, id }
     }
 
     /// Starts Claude Code in a folder.
     pub fn tui(&self, folder: &str) -> Tui {
-        let dir = self.world.isolated.project(folder).unwrap();
+        let dir = self.scene.isolated.project(folder).unwrap();
         self.claude.tui(&self.tmux, folder, &dir, &ALLOWED).unwrap()
     }
 
@@ -105,7 +105,7 @@ impl Stage {
         let session = actor.tui.session_id().unwrap();
         let of = |r: &&Request| r.main && r.session.as_ref() == Some(&session) && r.brought(text);
         let found = self.model.wait_for(LIMIT, |all| all.iter().find(of).cloned());
-        found.unwrap_or_else(|e| panic!("{e}\n{}\n{}", self.world.history(actor.id), self.world.told()))
+        found.unwrap_or_else(|e| panic!("{e}\n{}\n{}", self.scene.history(actor.id), self.scene.told()))
     }
 
     /// How often a session's model was told a text, by all that it was ever asked.

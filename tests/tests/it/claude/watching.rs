@@ -10,28 +10,28 @@ use crate::scene::LIMIT;
 
 /// Makes the supervisor watch the worker, through its own shell tool, and end its turn.
 fn watch(stage: &Stage, supervisor: &Actor) {
-    let begun = stage.world.last(supervisor.id);
+    let begun = stage.scene.last(supervisor.id);
     supervisor.tui.prompt("watch it\n[[sh minder watch worker]] [[say I watch]]").unwrap();
-    let (seq, _) = stage.world.wait_move(supervisor.id, begun, State::Working);
-    stage.world.wait_move(supervisor.id, seq, State::Idle);
+    let (seq, _) = stage.scene.wait_move(supervisor.id, begun, State::Working);
+    stage.scene.wait_move(supervisor.id, seq, State::Idle);
     supervisor.tui.wait_status(LIMIT, "idle").unwrap();
-    let watchers = minder_proto::snapshot::watchers(&stage.world.home, stage.world.session("worker"));
+    let watchers = minder_proto::snapshot::watchers(&stage.scene.home, stage.scene.session("worker"));
     assert_eq!(watchers.unwrap()[0].watcher, supervisor.id);
 }
 
 /// Runs a turn of the worker to its end; gives the notice of it that the supervisor was sent.
 fn turn(stage: &Stage, worker: &Actor, supervisor: &Actor) -> MessageId {
-    let world = &stage.world;
-    let begun = world.last(worker.id);
+    let scene = &stage.scene;
+    let begun = scene.last(worker.id);
     worker.tui.prompt("look around\n[[gate go]] [[say The tests are green.\nNothing else.]]").unwrap();
-    let (seq, line) = world.wait_move(worker.id, begun, State::Working);
+    let (seq, line) = scene.wait_move(worker.id, begun, State::Working);
     assert_eq!(line.note.as_deref(), Some("look around"));
     stage.model.open("go");
-    let (_, line) = world.wait_move(worker.id, seq, State::Idle);
+    let (_, line) = scene.wait_move(worker.id, seq, State::Idle);
     assert_eq!((line.note.as_deref(), line.turn_end), (Some("The tests are green."), true));
     assert_eq!(line.text.as_deref(), Some("The tests are green.\nNothing else."));
     // The line and the notice are one commit.
-    world.notices(supervisor.id, worker.id).last().unwrap().id
+    scene.notices(supervisor.id, worker.id).last().unwrap().id
 }
 
 /// What the notice says to the model.
@@ -41,16 +41,16 @@ const NOTICE: &str = "working → idle — The tests are green.\nanswer: The tes
 #[cfg_attr(not(claude), ignore = "needs Claude Code: run tests/setup.sh")]
 fn the_end_of_a_workers_turn_wakes_its_supervisor_once_and_ends_a_wait() {
     let stage = Stage::new(&["supervisor", "worker"]);
-    let world = &stage.world;
+    let scene = &stage.scene;
     let worker = stage.start("worker");
     let supervisor = stage.start("supervisor");
-    let labels: Vec<String> = world.records().into_iter().map(|r| r.label).collect();
+    let labels: Vec<String> = scene.records().into_iter().map(|r| r.label).collect();
     assert_eq!(labels, ["worker", "supervisor"], "registered by their hooks alone");
     watch(&stage, &supervisor);
-    let stood = world.last(supervisor.id);
+    let stood = scene.last(supervisor.id);
 
     // A third shell, which is no session's.
-    let waiting = world.minder_beside(&["wait", "worker"], "");
+    let waiting = scene.minder_beside(&["wait", "worker"], "");
     let notice = turn(&stage, &worker, &supervisor);
     let waited = waiting.join().unwrap();
     assert_eq!(waited.code, 0, "{waited:?}");
@@ -62,54 +62,54 @@ fn the_end_of_a_workers_turn_wakes_its_supervisor_once_and_ends_a_wait() {
 
     // Nobody touches the supervisor's terminal.
     stage.asked(&supervisor, NOTICE);
-    let seen = world.wait_receipt(supervisor.id, notice, Receipt::Seen);
+    let seen = scene.wait_receipt(supervisor.id, notice, Receipt::Seen);
     assert_eq!(seen.reason.as_deref(), Some("prompt"));
-    assert_eq!(world.road(supervisor.id, notice), "queued, handed, seen");
-    let told = world.minder(&["queue", &notice.short()]).ok();
+    assert_eq!(scene.road(supervisor.id, notice), "queued, handed, seen");
+    let told = scene.minder(&["queue", &notice.short()]).ok();
     assert!(told.starts_with(&format!("{}  minder to supervisor  queued ", notice.short())), "{told}");
     assert!(told.contains(", handed ") && told.contains(", seen "), "{told}");
     let whole: Value =
-        serde_json::from_str(&world.minder(&["queue", &notice.short(), "--json"]).ok()).unwrap();
+        serde_json::from_str(&scene.minder(&["queue", &notice.short(), "--json"]).ok()).unwrap();
     let last = whole["history"].as_array().unwrap().last().unwrap();
     assert_eq!((&last["r"], &last["reason"]), (&"seen".into(), &"prompt".into()), "{whole}");
 
     // The turn that it started is no news, and a later one does not bring it again.
     supervisor.tui.wait_status(LIMIT, "idle").unwrap();
     supervisor.tui.prompt("and now?\n[[say nothing new]]").unwrap();
-    let (seq, _) = world.wait_move(supervisor.id, stood, State::Working);
-    world.wait_move(supervisor.id, seq, State::Idle);
-    let between = world.moves(supervisor.id).into_iter().filter(|(n, _)| *n > stood && *n < seq).count();
-    assert_eq!(between, 0, "{}", world.history(supervisor.id));
+    let (seq, _) = scene.wait_move(supervisor.id, stood, State::Working);
+    scene.wait_move(supervisor.id, seq, State::Idle);
+    let between = scene.moves(supervisor.id).into_iter().filter(|(n, _)| *n > stood && *n < seq).count();
+    assert_eq!(between, 0, "{}", scene.history(supervisor.id));
     assert_eq!(stage.heard(&supervisor, "The tests are green.\nNothing else."), 1);
-    assert_eq!(world.notices(worker.id, supervisor.id), [], "nobody watches the supervisor");
+    assert_eq!(scene.notices(worker.id, supervisor.id), [], "nobody watches the supervisor");
 }
 
 #[test]
 #[cfg_attr(not(claude), ignore = "needs Claude Code: run tests/setup.sh")]
 fn where_nothing_wakes_the_supervisor_its_next_prompt_carries_the_notice_once() {
     let stage = Stage::new(&["supervisor", "worker"]);
-    let world = &stage.world;
+    let scene = &stage.scene;
     stage.without_waiters();
     let worker = stage.start("worker");
     let supervisor = stage.start("supervisor");
     watch(&stage, &supervisor);
     let notice = turn(&stage, &worker, &supervisor);
-    world.wait_receipt(supervisor.id, notice, Receipt::Held);
-    let told = world.minder(&["queue", &notice.short()]).ok();
+    scene.wait_receipt(supervisor.id, notice, Receipt::Held);
+    let told = scene.minder(&["queue", &notice.short()]).ok();
     assert!(told.contains("held(no-wake-path)"), "{told}");
     assert_eq!(stage.heard(&supervisor, "The tests are green."), 0);
 
-    let stood = world.last(supervisor.id);
+    let stood = scene.last(supervisor.id);
     supervisor.tui.prompt("what is new?\n[[say I see]]").unwrap();
     let request = stage.asked(&supervisor, NOTICE);
     assert!(request.brought("what is new?"), "with the prompt, not after it");
-    world.wait_move(supervisor.id, stood, State::Idle);
-    let seen = world.wait_receipt(supervisor.id, notice, Receipt::Seen);
+    scene.wait_move(supervisor.id, stood, State::Idle);
+    let seen = scene.wait_receipt(supervisor.id, notice, Receipt::Seen);
     assert_eq!(seen.reason.as_deref(), Some("transcript"));
-    assert_eq!(world.road(supervisor.id, notice), "queued, held(no-wake-path), handed, seen");
+    assert_eq!(scene.road(supervisor.id, notice), "queued, held(no-wake-path), handed, seen");
 
-    let stood = world.last(supervisor.id);
+    let stood = scene.last(supervisor.id);
     supervisor.tui.prompt("and now?\n[[say nothing new]]").unwrap();
-    world.wait_move(supervisor.id, stood, State::Idle);
+    scene.wait_move(supervisor.id, stood, State::Idle);
     assert_eq!(stage.heard(&supervisor, NOTICE), 1);
 }

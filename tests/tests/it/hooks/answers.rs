@@ -27,7 +27,7 @@ fn golden(name: &str, answer: &Answer, known: &[(&str, String)]) {
 fn h4_bytes_as_the_harness_wants_them() {
     let mut bench = Bench::new("hooks.brief = \"always\"");
     let start = bench.tell(&bench.payload("SessionStart"));
-    let id = bench.world.session("p");
+    let id = bench.scene.session("p");
     let session = id.short();
     golden("SessionStart", &start, &[("SESSION", session.clone())]);
     let mut turn = 0;

@@ -9,7 +9,7 @@ use minder_tests::claude;
 use minder_tests::fake::{Answer, Call, Host, Pending};
 use serde_json::{Value, json};
 
-use crate::scene::World;
+use crate::scene::Scene;
 
 /// The conversation and the turn that the recorded payloads name.
 const CONVERSATION: &str = "00000000-0000-4000-8000-000000000001";
@@ -17,7 +17,7 @@ const CONVERSATION: &str = "00000000-0000-4000-8000-000000000001";
 /// Hooks of one user, and a process that runs them.
 pub struct Bench {
     pub host: Host,
-    pub world: World,
+    pub scene: Scene,
     hooks: Value,
 }
 
@@ -30,21 +30,21 @@ impl Bench {
     /// With a daemon that was told this configuration.
     pub fn new(config: &str) -> Self {
         let bench = Self::without_daemon(config);
-        bench.world.minder(&["daemon", "start"]).ok();
+        bench.scene.minder(&["daemon", "start"]).ok();
         bench
     }
 
     pub fn without_daemon(config: &str) -> Self {
-        let world = World::new();
-        let folder = world.isolated.config_home().join("minder");
+        let scene = Scene::new();
+        let folder = scene.isolated.config_home().join("minder");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("config.toml"), config).unwrap();
-        world.minder(&["hooks", "install", "claude"]).ok();
-        let settings = std::fs::read_to_string(world.isolated.home().join(".claude/settings.json")).unwrap();
+        scene.minder(&["hooks", "install", "claude"]).ok();
+        let settings = std::fs::read_to_string(scene.isolated.home().join(".claude/settings.json")).unwrap();
         let settings: Value = serde_json::from_str(&settings).unwrap();
-        let host = Host::start(&world.isolated, "claude").unwrap();
-        std::fs::create_dir_all(world.isolated.project("p").unwrap()).unwrap();
-        let bench = Self { host, world, hooks: settings["hooks"].clone() };
+        let host = Host::start(&scene.isolated, "claude").unwrap();
+        std::fs::create_dir_all(scene.isolated.project("p").unwrap()).unwrap();
+        let bench = Self { host, scene, hooks: settings["hooks"].clone() };
         std::fs::create_dir_all(bench.transcript().parent().unwrap()).unwrap();
         bench
     }
@@ -55,7 +55,7 @@ impl Bench {
         let text = std::fs::read_to_string(file.join(name).with_extension("json")).unwrap();
         let mut payload: Value = serde_json::from_str(&text).unwrap();
         payload["transcript_path"] = self.transcript().to_str().unwrap().into();
-        payload["cwd"] = self.world.isolated.project("p").unwrap().to_str().unwrap().into();
+        payload["cwd"] = self.scene.isolated.project("p").unwrap().to_str().unwrap().into();
         payload
     }
 
@@ -68,7 +68,7 @@ impl Bench {
 
     /// Where the harness writes its conversation.
     pub fn transcript(&self) -> PathBuf {
-        self.world.isolated.home().join(".claude/projects/-p").join(CONVERSATION).with_extension("jsonl")
+        self.scene.isolated.home().join(".claude/projects/-p").join(CONVERSATION).with_extension("jsonl")
     }
 
     /// The harness writes what its model was given.
@@ -123,17 +123,17 @@ impl Bench {
     /// The session that the recorded conversation becomes, by its start.
     pub fn begin(&mut self) -> SessionId {
         self.quietly("SessionStart");
-        self.world.session("p")
+        self.scene.session("p")
     }
 
     /// Sends a message to the session.
     pub fn send(&self, to: SessionId, words: &[&str]) -> MessageId {
-        let printed = self.world.minder(&[&["send", "p"], words].concat()).ok();
-        self.world.sent(to, &printed)
+        let printed = self.scene.minder(&[&["send", "p"], words].concat()).ok();
+        self.scene.sent(to, &printed)
     }
 
     /// Waits until a message got this far.
     pub fn reaches(&self, to: SessionId, id: MessageId, receipt: Receipt) {
-        self.world.wait_receipt(to, id, receipt);
+        self.scene.wait_receipt(to, id, receipt);
     }
 }

@@ -15,8 +15,8 @@ fn c4_what_a_harness_takes_and_drops_is_given_again_and_never_counts_as_seen() {
     // That a hook printed it is no proof, nor is that somebody prints it.
     bench.quietly("PostToolUse");
     bench.quietly("Stop");
-    bench.world.wait(id, "its return", || {
-        let receipts = bench.world.receipts(id, sent);
+    bench.scene.wait(id, "its return", || {
+        let receipts = bench.scene.receipts(id, sent);
         let back = receipts.iter().skip_while(|l| l.r != Receipt::Handed).find(|l| l.r == Receipt::Queued);
         back.map(drop)
     });
@@ -24,12 +24,12 @@ fn c4_what_a_harness_takes_and_drops_is_given_again_and_never_counts_as_seen() {
     assert!(again.stdout.contains("take this"), "{again:?}");
     assert!(again.stdout.contains(&sent.short()), "under the same id");
     let attempts: Vec<u32> =
-        bench.world.receipts(id, sent).iter().filter(|l| l.r == Receipt::Handed).map(|l| l.attempt).collect();
+        bench.scene.receipts(id, sent).iter().filter(|l| l.r == Receipt::Handed).map(|l| l.attempt).collect();
     assert_eq!(attempts, [1, 2]);
 
     bench.shown(&again.stdout);
     bench.reaches(id, sent, Receipt::Seen);
-    let road = bench.world.road(id, sent);
+    let road = bench.scene.road(id, sent);
     assert_eq!(road.matches("seen").count(), 1, "{road}");
     assert!(is_silent(&bench.tell(&bench.of_turn("PostToolUse", "turn-2"))));
 }
@@ -55,8 +55,8 @@ fn evidence_that_comes_after_the_end_of_a_turn_answers_what_was_given_in_it() {
     let id = bench.begin();
     bench.quietly("UserPromptSubmit");
     std::thread::scope(|scope| {
-        let asking = scope.spawn(|| bench.world.minder(&["send", "p", "--wait", "which one?"]));
-        let sent = bench.world.wait(id, "the message", || bench.world.messages(id).first().map(|m| m.id));
+        let asking = scope.spawn(|| bench.scene.minder(&["send", "p", "--wait", "which one?"]));
+        let sent = bench.scene.wait(id, "the message", || bench.scene.messages(id).first().map(|m| m.id));
         let call = bench.call(&bench.payload("PostToolUse"), false);
         let given = bench.host.call(call).unwrap();
         assert!(given.stdout.contains("which one?"), "{given:?}");
@@ -64,13 +64,13 @@ fn evidence_that_comes_after_the_end_of_a_turn_answers_what_was_given_in_it() {
         stop["last_assistant_message"] = "The red one.\nSurely.".into();
         let call = bench.call(&stop, false);
         assert!(is_silent(&bench.host.call(call).unwrap()));
-        assert_eq!(bench.world.receipts(id, sent).last().unwrap().r, Receipt::Handed);
+        assert_eq!(bench.scene.receipts(id, sent).last().unwrap().r, Receipt::Handed);
 
         bench.shown(&given.stdout);
         let asked = asking.join().unwrap();
         assert_eq!((asked.code, asked.stdout.as_str()), (0, "The red one.\nSurely.\n"), "{asked:?}");
-        let end = bench.world.moves(id).last().unwrap().0;
-        let receipts = bench.world.receipts(id, sent);
+        let end = bench.scene.moves(id).last().unwrap().0;
+        let receipts = bench.scene.receipts(id, sent);
         let last = receipts.last().unwrap();
         assert_eq!((last.r, last.reason.clone()), (Receipt::Answered, Some(format!("turn {end}"))));
     });
@@ -100,7 +100,7 @@ fn c7_what_comes_during_a_compaction_is_given_after_it_in_order() {
     let (one, two) = (bench.send(id, &["the first"]), bench.send(id, &["the second"]));
     for sent in [one, two] {
         bench.reaches(id, sent, Receipt::Held);
-        assert_eq!(bench.world.road(id, sent), "queued, held(compacting)");
+        assert_eq!(bench.scene.road(id, sent), "queued, held(compacting)");
     }
     assert!(waiter.runs());
     bench.quietly("SessionStart-compact");
@@ -108,5 +108,5 @@ fn c7_what_comes_during_a_compaction_is_given_after_it_in_order() {
     let woken = waiter.wait(crate::scene::LIMIT).unwrap();
     let places = ["the first", "the second"].map(|text| woken.stderr.find(text).unwrap());
     assert!(woken.code == Some(2) && places[0] < places[1], "{woken:?}");
-    assert_eq!(bench.world.records().len(), 1);
+    assert_eq!(bench.scene.records().len(), 1);
 }

@@ -22,7 +22,7 @@ fn files(folder: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
 
 fn store(bench: &Bench) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
-    files(bench.world.home.root(), &mut found);
+    files(bench.scene.home.root(), &mut found);
     found
 }
 
@@ -81,7 +81,7 @@ fn with_adoption_off_nothing_becomes_a_session_by_itself() {
     for name in ["SessionStart", "UserPromptSubmit", "Stop"] {
         bench.quietly(name);
     }
-    assert_eq!(bench.world.records(), []);
+    assert_eq!(bench.scene.records(), []);
 }
 
 #[test]
@@ -91,17 +91,17 @@ fn h10_a_sub_agents_events_change_nothing_and_a_tools_input_does_not_fake_one() 
     bench.quietly("UserPromptSubmit");
     bench.quietly("PermissionRequest");
     bench.send(id, &["a message"]);
-    let stood = bench.world.path(id);
+    let stood = bench.scene.path(id);
     assert_eq!(stood.last().unwrap().0, State::Asking);
     bench.quietly("PostToolUse-subagent");
     let mut stop = bench.payload("Stop");
     stop["agent_id"] = "a1".into();
     assert!(is_silent(&bench.tell(&stop)));
-    assert_eq!(bench.world.path(id), stood, "the question stands");
+    assert_eq!(bench.scene.path(id), stood, "the question stands");
     // Its own tool's end is the answer, whatever it was given.
     let mut done = bench.payload("PostToolUse");
     done["tool_input"] = json!({"agent_id": "a1", "command": "touch made"});
     let answer = bench.tell(&done);
     assert!(answer.stdout.contains("a message"), "{answer:?}");
-    assert_eq!(bench.world.path(id).last().unwrap().0, State::Working);
+    assert_eq!(bench.scene.path(id).last().unwrap().0, State::Working);
 }

@@ -11,7 +11,7 @@ use crate::scene::LIMIT;
 fn h5_a_frozen_daemon_costs_a_harness_less_than_half_a_second_and_no_event() {
     let mut bench = Bench::new("");
     let id = bench.begin();
-    let daemon = bench.world.isolated.daemon().unwrap();
+    let daemon = bench.scene.isolated.daemon().unwrap();
     assert!(daemon.signal(Signal::STOP));
     let mut fastest = u64::MAX;
     let mut events = 0;
@@ -29,15 +29,15 @@ fn h5_a_frozen_daemon_costs_a_harness_less_than_half_a_second_and_no_event() {
             assert!(answer.took_ms < 2_000, "{answer:?}");
             fastest = fastest.min(answer.took_ms);
             events += 1;
-            assert_eq!(bench.world.spooled().len(), events);
+            assert_eq!(bench.scene.spooled().len(), events);
         }
     }
     assert!(fastest < 400, "the fastest took {fastest} ms");
-    assert_eq!(bench.world.path(id), []);
+    assert_eq!(bench.scene.path(id), []);
 
     assert!(daemon.signal(Signal::CONT));
-    let taken = || bench.world.spooled().is_empty().then_some(());
-    files::wait_for(&bench.world.home.spool(), LIMIT, taken).unwrap();
+    let taken = || bench.scene.spooled().is_empty().then_some(());
+    files::wait_for(&bench.scene.home.spool(), LIMIT, taken).unwrap();
     let text = |s: &str| s.to_owned();
     let prompt = text("use a tool [[sh echo hi]] and [[gate go]] [[say all done]]");
     let expected = [
@@ -46,7 +46,7 @@ fn h5_a_frozen_daemon_costs_a_harness_less_than_half_a_second_and_no_event() {
         (State::Working, prompt),
         (State::Idle, text("end of turn-2")),
     ];
-    assert_eq!(bench.world.path(id), expected, "{}", bench.world.told());
+    assert_eq!(bench.scene.path(id), expected, "{}", bench.scene.told());
 }
 
 #[test]
@@ -70,30 +70,30 @@ fn without_a_daemon_events_are_left_and_applied_at_its_next_start() {
         let answer = bench.host.call(call).unwrap();
         assert!(is_silent(&answer), "{answer:?}");
     }
-    assert_eq!(bench.world.spooled().len(), 4);
-    assert!(bench.world.isolated.daemon().is_none());
-    bench.world.minder(&["daemon", "start"]).ok();
-    let id = bench.world.session("p");
-    let taken = || bench.world.spooled().is_empty().then_some(());
-    files::wait_for(&bench.world.home.spool(), LIMIT, taken).unwrap();
-    let states: Vec<State> = bench.world.path(id).into_iter().map(|(state, _)| state).collect();
+    assert_eq!(bench.scene.spooled().len(), 4);
+    assert!(bench.scene.isolated.daemon().is_none());
+    bench.scene.minder(&["daemon", "start"]).ok();
+    let id = bench.scene.session("p");
+    let taken = || bench.scene.spooled().is_empty().then_some(());
+    files::wait_for(&bench.scene.home.spool(), LIMIT, taken).unwrap();
+    let states: Vec<State> = bench.scene.path(id).into_iter().map(|(state, _)| state).collect();
     assert_eq!(states, [State::Working, State::Idle]);
     // What it says next over the socket is of the same session, which has its process then.
     bench.tell(&bench.of_turn("UserPromptSubmit", "turn-2"));
-    let record = bench.world.record(id);
-    assert_eq!((record.state, bench.world.records().len()), (State::Working, 1));
+    let record = bench.scene.record(id);
+    assert_eq!((record.state, bench.scene.records().len()), (State::Working, 1));
     assert_eq!(record.process.map(|p| p.pid), i32::try_from(bench.host.pid()).ok());
 }
 
 #[test]
 fn the_first_hook_starts_the_daemon_and_does_not_wait_for_it() {
     let mut bench = Bench::without_daemon("");
-    assert!(bench.world.isolated.daemon().is_none());
+    assert!(bench.scene.isolated.daemon().is_none());
     bench.quietly("SessionStart");
     let waiter = bench.wait("SessionStart");
-    let id = bench.world.session("p");
+    let id = bench.scene.session("p");
     bench.quietly("UserPromptSubmit");
-    assert_eq!(bench.world.record(id).state, State::Working);
+    assert_eq!(bench.scene.record(id).state, State::Working);
     bench.quietly("Stop");
     bench.send(id, &["hello"]);
     let woken = waiter.wait(LIMIT).unwrap();

@@ -1,6 +1,7 @@
 //! Waiters: the hooks that stay beside an idle conversation. One a session; none outlives what it waits for.
 
 use minder_proto::event::Receipt;
+use minder_tests::fake::Host;
 use rustix::process::Signal;
 
 use super::bench::{Bench, is_silent};
@@ -38,13 +39,13 @@ fn a_waiter_outlives_a_restart_of_the_daemon() {
     let id = bench.begin();
     let waiter = bench.wait("SessionStart");
     // Killed, and started again by the next command.
-    assert!(bench.world.isolated.daemon().unwrap().signal(Signal::KILL));
+    assert!(bench.scene.isolated.daemon().unwrap().signal(Signal::KILL));
     let sent = bench.send(id, &["are you there?"]);
     let woken = waiter.wait(LIMIT).unwrap();
     assert!(woken.code == Some(2) && woken.stderr.contains("are you there?"), "{woken:?}");
     bench.reaches(id, sent, Receipt::Handed);
     let waiter = bench.wait("Stop");
-    bench.world.minder(&["daemon", "restart"]).ok();
+    bench.scene.minder(&["daemon", "restart"]).ok();
     let sent = bench.send(id, &["and now?"]);
     let woken = waiter.wait(LIMIT).unwrap();
     assert!(woken.code == Some(2) && woken.stderr.contains("and now?"), "{woken:?}");
@@ -59,7 +60,7 @@ fn a_waiter_ends_with_its_conversation_and_with_its_harness() {
     bench.quietly("SessionEnd-clear");
     assert!(is_silent(&waiter.wait(LIMIT).unwrap()), "of the old conversation");
     bench.quietly("SessionStart-clear");
-    assert_eq!(bench.world.record(id).bindings.len(), 2);
+    assert_eq!(bench.scene.record(id).bindings.len(), 2);
     let waiter = bench.wait("SessionStart-clear");
     let process = waiter.process(LIMIT).unwrap();
     // The harness is killed: nobody ends its waiter for it.
@@ -67,7 +68,43 @@ fn a_waiter_ends_with_its_conversation_and_with_its_harness() {
     assert!(process.wait(LIMIT), "it stays after its harness");
     let sent = bench.send(id, &["hello"]);
     bench.reaches(id, sent, Receipt::Held);
-    assert_eq!(bench.world.road(id, sent), "queued, held(offline)");
+    assert_eq!(bench.scene.road(id, sent), "queued, held(offline)");
+}
+
+#[test]
+fn a_conversation_that_is_taken_up_again_has_a_waiter_again() {
+    let mut bench = Bench::new("");
+    let id = bench.begin();
+    assert!(bench.host.process().unwrap().signal(Signal::KILL));
+    bench.scene.wait_record(id, "its end", |r| r.process.as_ref().is_some_and(|p| p.ended.is_some()));
+    let sent = bench.send(id, &["welcome back"]);
+    bench.host = Host::start(&bench.scene.isolated, "claude").unwrap();
+    // Both hooks of its start run at once, and this one is the first to ask.
+    let waiter = bench.wait("SessionStart");
+    waiter.process(LIMIT).unwrap();
+    let mut again = bench.payload("SessionStart");
+    again["source"] = "resume".into();
+    assert!(is_silent(&bench.tell(&again)));
+    let woken = waiter.wait(LIMIT).unwrap();
+    assert!(woken.code == Some(2) && woken.stderr.contains("welcome back"), "{woken:?}");
+    assert!(bench.scene.road(id, sent).starts_with("queued, held(offline)"));
+    assert_eq!((bench.scene.record(id).incarnation, bench.scene.records().len()), (1, 1));
+}
+
+#[test]
+fn a_second_process_of_a_conversation_is_not_heard_and_takes_nothing() {
+    let mut bench = Bench::new("");
+    let id = bench.begin();
+    let first = bench.wait("SessionStart");
+    let mut second = Host::start(&bench.scene.isolated, "claude").unwrap();
+    let prompt = second.call(bench.call(&bench.payload("UserPromptSubmit"), false)).unwrap();
+    assert!(is_silent(&prompt), "{prompt:?}");
+    let waiter = second.begin(bench.call(&bench.payload("SessionStart"), true)).unwrap();
+    assert!(is_silent(&waiter.wait(LIMIT).unwrap()));
+    assert_eq!(bench.scene.path(id), []);
+    bench.send(id, &["for the first"]);
+    let woken = first.wait(LIMIT).unwrap();
+    assert!(woken.code == Some(2) && woken.stderr.contains("for the first"), "{woken:?}");
 }
 
 #[test]
@@ -77,10 +114,10 @@ fn without_a_waiter_a_message_says_that_nothing_wakes_the_session() {
     let waiter = bench.wait("SessionStart");
     assert!(waiter.process(LIMIT).unwrap().signal(Signal::KILL));
     waiter.wait(LIMIT).unwrap();
-    let asked = bench.world.minder(&["send", "p", "--wait", "hello"]);
+    let asked = bench.scene.minder(&["send", "p", "--wait", "hello"]);
     assert_eq!(asked.code, 3, "{asked:?}");
     assert!(asked.stderr.contains("no-wake-path"), "{asked:?}");
-    let sent = bench.world.messages(id)[0].id;
+    let sent = bench.scene.messages(id)[0].id;
     let prompt = bench.tell(&bench.payload("UserPromptSubmit"));
     assert!(prompt.stdout.contains("hello"), "{prompt:?}");
     bench.reaches(id, sent, Receipt::Handed);
