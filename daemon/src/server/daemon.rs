@@ -40,8 +40,6 @@ pub fn register_status(module: &mut RpcModule<Context>) {
 }
 
 async fn status(ctx: &Context, call: Status, ancestry: Ancestry) -> Result<StatusAnswer, Fault> {
-    let counters = ctx.store.counters();
-    let dead = ctx.delivery.dead();
     let (you, sessions, corrupt, waiting, held) = ctx
         .store
         .read(move |state| {
@@ -52,6 +50,8 @@ async fn status(ctx: &Context, call: Status, ancestry: Ancestry) -> Result<Statu
             (you, state.sessions().count(), corrupt, waiting, held)
         })
         .await?;
+    // After the look, which comes behind every commit that was applied before: what a caller saw is counted.
+    let (counters, dead) = (ctx.store.counters(), ctx.delivery.dead());
     let served = &ctx.process.served;
     Ok(StatusAnswer {
         version: served.version.to_owned(),

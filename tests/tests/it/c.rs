@@ -152,8 +152,8 @@ fn c4_what_a_hook_printed_and_no_evidence_shows_is_given_again() {
     assert!(given.contains("hello"), "{given}");
     s.hook(&mut client, "Stop", "p1", more.clone());
     until(&s, Receipt::Handed);
-    // The harness dropped it: nothing of it stands in its transcript.
-    until(&s, Receipt::Queued);
+    // The harness dropped it: nothing of it stands in its transcript. It waits again, and is held at once.
+    until(&s, Receipt::Held);
     let again = s.hook(&mut client, "UserPromptSubmit", "p2", more.clone()).stdout;
     assert!(again.contains("hello") && again.contains(&sent.id.short()), "{again}");
     // This time the model saw it.
