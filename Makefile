@@ -61,4 +61,4 @@ install: release
 	@case ":$$PATH:" in *':$(BIN):'*) ;; *) echo 'note: $(BIN) is not in your PATH' ;; esac
 
 bench: release
-	$(CARGO) bench --locked --target $(HOST) -p minder-tests
+	$(CARGO) bench --locked --target $(HOST) -p minder-tests --bench table
