@@ -2,7 +2,10 @@
 //! ends. Its model is scripted, so each test knows what is asked of the model and when.
 
 mod ends;
+mod installation;
+mod interrupts;
 mod messages;
 mod stage;
+mod talking;
 mod turns;
 mod watching;

@@ -57,7 +57,6 @@ impl Stage {
     pub fn new(folders: &[&str]) -> Self {
         let stage = Self::without_hooks(folders);
         stage.scene.minder(&["hooks", "install", "claude"]).ok();
-        stage.scene.minder(&["daemon", "start"]).ok();
         stage
     }
 

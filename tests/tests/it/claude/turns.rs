@@ -94,3 +94,24 @@ fn who_waits_in_the_background_is_parked_and_its_exit_starts_a_turn() {
     assert_eq!(line.note.as_deref(), Some("a background task ended"));
     scene.wait_move(supervisor.id, seq, State::Idle);
 }
+
+#[test]
+#[cfg_attr(not(claude), ignore = "needs Claude Code: run tests/setup.sh")]
+fn what_is_typed_while_a_turn_runs_is_a_turn_of_its_own_after_it() {
+    let stage = Stage::new(&["worker"]);
+    let scene = &stage.scene;
+    let worker = stage.start("worker");
+    worker.tui.prompt("one\n[[gate one]] [[say end of one]]").unwrap();
+    let (seq, _) = scene.wait_move(worker.id, 0, State::Working);
+    worker.tui.prompt("two\n[[gate two]] [[say end of two]]").unwrap();
+    stage.model.open("one");
+    let (seq, line) = scene.wait_move(worker.id, seq, State::Idle);
+    assert_eq!(line.note.as_deref(), Some("end of one"));
+    // No event says that the next one begins: its own end does.
+    stage.asked(&worker, "two");
+    stage.model.open("two");
+    let (seq, _) = scene.wait_move(worker.id, seq, State::Working);
+    let (_, line) = scene.wait_move(worker.id, seq, State::Idle);
+    assert_eq!((line.note.as_deref(), line.turn_end), (Some("end of two"), true));
+    assert_eq!(scene.path(worker.id).len(), 4, "{}", scene.history(worker.id));
+}
