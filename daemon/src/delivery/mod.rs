@@ -37,6 +37,8 @@ pub struct Delivery {
 #[derive(Default)]
 struct Memory {
     waiters: HashMap<SessionId, waiters::Waiter>,
+    /// Conversations that ended in a process that may live on, until they begin again.
+    over: HashMap<SessionId, String>,
     leases: HashMap<MessageId, mailbox::Lease>,
     /// Sessions whose program runs right now.
     running: HashSet<SessionId>,
@@ -108,6 +110,22 @@ impl Changes {
         listeners.entry(party).or_default().push(Arc::downgrade(&bell));
         bell
     }
+
+    /// Rings for those who listen to these parties, or to any.
+    fn ring(&self, parties: impl IntoIterator<Item = Party>) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        if listeners.is_empty() {
+            return;
+        }
+        for party in parties.into_iter().map(Some).chain([None]) {
+            let Some(bells) = listeners.get_mut(&party) else { continue };
+            // `notify_one` keeps a permit, so that a listener between two looks misses nothing.
+            bells.retain(|bell| bell.upgrade().inspect(|bell| bell.notify_one()).is_some());
+            if bells.is_empty() {
+                listeners.remove(&party);
+            }
+        }
+    }
 }
 
 /// The observer that is given to the store.
@@ -118,17 +136,6 @@ impl Observer for Watching {
         let dead = |l: &&Appended| matches!(l.event.body, Body::Receipt { receipt: Receipt::Dead, .. });
         self.0.dead.fetch_add(lines.iter().filter(dead).count() as u64, Ordering::Relaxed);
         self.0.mark(parties.iter().copied());
-        let mut listeners = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        if listeners.is_empty() {
-            return;
-        }
-        for party in parties.iter().copied().map(Some).chain([None]) {
-            let Some(bells) = listeners.get_mut(&party) else { continue };
-            // `notify_one` keeps a permit, so that a listener between two looks misses nothing.
-            bells.retain(|bell| bell.upgrade().inspect(|bell| bell.notify_one()).is_some());
-            if bells.is_empty() {
-                listeners.remove(&party);
-            }
-        }
+        self.0.ring(parties.iter().copied());
     }
 }

@@ -2,6 +2,7 @@
 //! one whose conversation was replaced is told to end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use minder_proto::error::Fault;
 use minder_proto::event::Receipt;
@@ -11,6 +12,10 @@ use minder_proto::rpc::HookAnswer;
 use tokio::sync::oneshot;
 
 use super::Delivery;
+
+/// How long a waiter is kept that asks for a conversation before the hook that begins it: an event's two hooks start
+/// together.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One that waits.
 pub(super) struct Waiter {
@@ -30,12 +35,9 @@ impl Delivery {
         resume: String,
     ) -> Result<HookAnswer, Fault> {
         let (reply, answer) = oneshot::channel();
-        let before = {
-            let waiter = Waiter { resume: resume.clone(), conversation, reply };
-            self.memory().waiters.insert(session, waiter)
-        };
-        if let Some(before) = before {
-            let _ = before.reply.send(HookAnswer::default());
+        let waiter = Waiter { resume: resume.clone(), conversation, reply };
+        if !self.enter(session, waiter).await {
+            return Ok(HookAnswer::default());
         }
         let _gone = Gone { delivery: Arc::clone(self), session, resume };
         self.look_again(session);
@@ -45,6 +47,34 @@ impl Delivery {
             .map_err(|_| Fault::new(minder_proto::error::Kind::Unavailable, "the daemon is going down"))
     }
 
+    /// Takes a waiter in, in place of the one before it. One whose conversation is over comes too late, unless the hook
+    /// that begins it again is just behind: then, after some patience, false.
+    async fn enter(&self, session: SessionId, waiter: Waiter) -> bool {
+        let bell = self.changes.listen(Some(Party::Session(session)));
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            {
+                let mut memory = self.memory();
+                if memory.over.get(&session) != Some(&waiter.conversation) {
+                    if let Some(before) = memory.waiters.insert(session, waiter) {
+                        let _ = before.reply.send(HookAnswer::default());
+                    }
+                    return true;
+                }
+            }
+            if tokio::time::timeout_at(deadline, bell.notified()).await.is_err() {
+                return false;
+            }
+        }
+    }
+
+    /// A conversation begins, or begins again: its waiters may stay.
+    pub fn conversation_began(&self, session: SessionId) {
+        if self.memory().over.remove(&session).is_some() {
+            self.changes.ring([Party::Session(session)]);
+        }
+    }
+
     /// True if a hook waits to wake this session.
     pub fn has_waiter(&self, session: SessionId) -> bool {
         self.memory().waiters.contains_key(&session)
@@ -52,9 +82,14 @@ impl Delivery {
 
     /// A conversation ended in its process: its waiter ends, and what was handed to it without evidence waits again.
     pub async fn conversation_ended(self: &Arc<Self>, session: SessionId, conversation: &str) {
-        let its = self.memory().waiters.get(&session).is_some_and(|w| w.conversation == conversation);
-        if its {
-            self.end_waiter(session, HookAnswer::default());
+        let waiter = {
+            let mut memory = self.memory();
+            memory.over.insert(session, conversation.to_owned());
+            let its = memory.waiters.get(&session).is_some_and(|w| w.conversation == conversation);
+            if its { memory.waiters.remove(&session) } else { None }
+        };
+        if let Some(waiter) = waiter {
+            let _ = waiter.reply.send(HookAnswer::default());
         }
         let party = Party::Session(session);
         let out = self

@@ -14,6 +14,7 @@ use minder_proto::rpc::{Adopt, AdoptAnswer, HookAnswer, HookEnv, HookEvent, Hook
 use minder_proto::stamp::Stamp;
 
 use crate::delivery::Delivery;
+use crate::delivery::waiters::PATIENCE;
 use crate::identity::Ancestry;
 use crate::store::{State, Store, Txn};
 
@@ -78,6 +79,7 @@ impl Hooks {
         let (harness, env, key) = (call.harness, call.env, call.key);
         let conversation = payload.session_id.clone();
         let transcript = payload.transcript_path.clone();
+        let begins = matches!(heard, Heard::Begins { .. });
         let done = self
             .store
             .write(move |txn| {
@@ -107,6 +109,9 @@ impl Hooks {
                 && let Some(path) = &transcript
             {
                 self.delivery.watch_transcript(session, path.as_ref());
+            }
+            if begins {
+                self.delivery.conversation_began(session);
             }
             if done.conversation_ended {
                 self.delivery.conversation_ended(session, &conversation).await;
@@ -173,7 +178,6 @@ impl Hooks {
         conversation: &str,
         ancestry: Ancestry,
     ) -> Result<Option<SessionId>, Fault> {
-        const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
         let bell = self.delivery.any_change();
         let deadline = tokio::time::Instant::now() + PATIENCE;
         let ancestry = Arc::new(ancestry);

@@ -72,6 +72,22 @@ fn a_waiter_ends_with_its_conversation_and_with_its_harness() {
 }
 
 #[test]
+fn a_waiter_that_comes_after_the_end_of_its_conversation_stays_only_if_it_begins_again() {
+    let mut bench = Bench::new("");
+    let id = bench.begin();
+    bench.quietly("SessionEnd-clear");
+    let late = bench.wait("SessionStart");
+    assert!(is_silent(&late.wait(LIMIT).unwrap()), "nothing wakes what is over");
+    let sent = bench.send(id, &["hello again"]);
+    let waiter = bench.wait("SessionStart");
+    waiter.process(LIMIT).unwrap();
+    bench.quietly("SessionStart");
+    let woken = waiter.wait(LIMIT).unwrap();
+    assert!(woken.code == Some(2) && woken.stderr.contains("hello again"), "{woken:?}");
+    bench.reaches(id, sent, Receipt::Handed);
+}
+
+#[test]
 fn a_conversation_that_is_taken_up_again_has_a_waiter_again() {
     let mut bench = Bench::new("");
     let id = bench.begin();
