@@ -7,8 +7,9 @@ BIN ?= $(PREFIX)/bin
 TESTS ?=
 
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
-# What the tests run has named places at which it can be killed. No release has them.
-TESTED := --workspace --features minderd/kill-points
+# What the tests run has named places at which it can be killed, and faults that are made when asked for. No release
+# has them.
+TESTED := --workspace --features minderd/kill-points,minderd/seeded-faults
 
 # A release is linked statically where the target allows: its programs start faster. With the target named, build
 # scripts and macros of the compile are not concerned.

@@ -24,6 +24,7 @@ pub mod stamp;
 pub mod state;
 pub mod text;
 pub mod timeline;
+pub mod trial;
 
 /// The protocol that this build speaks on the socket; a header `minder-protocol` carries it.
 pub const PROTOCOL: u32 = 1;

@@ -5,9 +5,11 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use minder_proto::stamp::Stamp;
+use minder_proto::trial;
 
 use super::book::Book;
 use super::place::{Place, leftovers};
@@ -43,11 +45,16 @@ impl Keeper {
     /// What the file says, without its lock.
     pub fn look(&self) -> Book {
         let bytes = self.place.as_ref().map_or(Ok(None), |p| read(&p.file));
-        match bytes {
+        let book = match bytes {
             Ok(bytes) => Book::parse(bytes.as_deref(), Stamp::now()),
             // There and not to be read: as good as damaged.
             Err(_) => Book::parse(Some(b""), Stamp::now()),
+        };
+        if trial::fault("cursor-not-merged") {
+            static FIRST: OnceLock<Book> = OnceLock::new();
+            return FIRST.get_or_init(|| book).clone();
         }
+        book
     }
 
     /// Takes the lock, and reads again.

@@ -4,10 +4,12 @@ use minder_proto::error::{Fault, Kind};
 use minder_proto::layout::Home;
 use minder_proto::rpc::Spooled;
 use minder_proto::stamp::Stamp;
+use minder_proto::trial;
 use tokio::time::Instant;
 
 use super::bell::Bell;
 use super::judge::{Verdict, judge};
+use crate::store::kill_point::reach;
 use crate::store::spool::{Content, Spool};
 use crate::store::{DiskError, Pauses};
 
@@ -134,13 +136,24 @@ where
     async fn take(&self, name: String) -> Result<Verdict, DiskError> {
         let (spool, file) = (self.spool.clone(), name.clone());
         let verdict = match on_disk(move || spool.read(&file)).await? {
-            Content::Request(spooled, key) => self.attempt(spooled, key).await,
+            Content::Request(spooled, key) => {
+                if trial::fault("spool-unlinked-first") {
+                    let (spool, file) = (self.spool.clone(), name.clone());
+                    on_disk(move || spool.remove(&file)).await?;
+                }
+                reach("spool.before-commit");
+                self.attempt(spooled, key).await
+            }
             Content::Unfit(why) => Verdict::Refused(why),
             Content::Gone => return Ok(Verdict::Applied),
         };
         let spool = self.spool.clone();
         match &verdict {
-            Verdict::Applied => on_disk(move || spool.remove(&name)).await?,
+            Verdict::Applied => {
+                reach("spool.committed");
+                on_disk(move || spool.remove(&name)).await?;
+                reach("spool.unlinked");
+            }
             Verdict::Refused(why) => {
                 tracing::warn!(%name, %why, "a request that was left goes to quarantine/");
                 let why = why.clone();

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::kill_point::reach;
+
 /// Begins the name of a file that is being written and will be renamed.
 pub const TEMP_PREFIX: &str = ".tmp-";
 
@@ -49,6 +51,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
         let _ = std::fs::remove_file(&temp);
         return Err(DiskError { path: path.to_owned(), error });
     }
+    reach("replace.written");
     std::fs::rename(&temp, path).map_err(at(path))
 }
 

@@ -10,9 +10,7 @@ use minder_proto::record::FeedLine;
 
 use super::disk::{self, DiskError, at};
 use super::kill_point::reach;
-
-/// A feed longer than this is moved aside and begun anew.
-const ROTATE: u64 = 8 * 1024 * 1024;
+use super::sizes;
 
 /// The feed as its writer holds it.
 pub struct Feed {
@@ -75,8 +73,9 @@ impl Feed {
             let (file, len, _) = open(&self.path)?;
             (self.file, self.len) = (file, len);
         }
-        if self.len > ROTATE {
+        if self.len > sizes::feed() {
             std::fs::rename(&self.path, self.path.with_extension("jsonl.1"))?;
+            reach("feed.rotated");
             let (file, len, _) = open(&self.path)?;
             (self.file, self.len) = (file, len);
         }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use minder_proto::timeline;
+use minder_proto::{timeline, trial};
 
 use super::disk::{self, DiskError, at};
 use super::op::Op;
@@ -238,6 +238,7 @@ impl Files {
             Op::Remove { file } if self.lies(file) != self.path(file) => {
                 disk::remove(&self.lies(file)).map(|()| None)
             }
+            Op::Retire { .. } if trial::fault("retired-in-place") => Ok(None),
             Op::Replace { .. } | Op::Remove { .. } | Op::Retire { .. } => self.apply(op).map(|()| None),
         }
     }
@@ -274,10 +275,15 @@ impl Files {
             if len < offset {
                 return Ok(Some(format!("{}: {len} bytes, where {offset} were written", path.display())));
             }
+            if trial::fault("replayed-twice") {
+                return open.write_all_at(bytes, len).map(|()| None);
+            }
             let mut there = vec![0; bytes.len().min((len - offset) as usize)];
             open.read_exact_at(&mut there, offset)?;
             if there != bytes {
-                open.set_len(offset)?;
+                if !trial::fault("cut-of-tail-skipped") {
+                    open.set_len(offset)?;
+                }
                 open.write_all_at(bytes, offset)?;
             }
             Ok(None)
@@ -288,6 +294,9 @@ impl Files {
 
     /// Cuts a file to the length its last operation left it with.
     pub fn cut(&mut self, file: &str, segment: u64, len: u64) -> Result<bool, DiskError> {
+        if trial::fault("cut-of-tail-skipped") || trial::fault("replayed-twice") {
+            return Ok(false);
+        }
         let path = self.segment_of(file, segment);
         let open = match File::options().write(true).open(&path) {
             Ok(open) => open,
@@ -306,6 +315,9 @@ impl Files {
 /// Makes everything in `paths` durable: file by file for a few, else the whole file system at once.
 pub fn sync(root: &Path, paths: &[PathBuf]) -> Result<(), DiskError> {
     const FEW: usize = 128;
+    if trial::fault("checkpoint-without-sync") {
+        return Ok(());
+    }
     #[cfg(target_os = "linux")]
     if paths.len() > FEW {
         let dir = File::open(root).map_err(at(root))?;

@@ -10,12 +10,13 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use minder_proto::trial;
+
 use super::disk::{self, DiskError, at};
 use super::kill_point::reach;
 use super::op::{self, Op};
+use super::sizes::journal_segment;
 
-/// A segment's allocated size in bytes.
-const SEGMENT: u64 = 16 * 1024 * 1024;
 /// Most bytes of one record's payload; a larger commit is refused.
 pub const RECORD_MAX: usize = 64 * 1024 * 1024;
 const MAGIC: &[u8; 8] = b"MINDERJ1";
@@ -209,7 +210,7 @@ impl Journal {
     /// Begins a fresh segment after what [`recover`] found. The old segments stay until a checkpoint.
     pub fn open(dir: &Path, found: &Recovered, flush: bool) -> Result<Self, DiskError> {
         let segment = found.last_segment + 1;
-        let file = create(dir, segment, found.last_end, found.sequence, SEGMENT, flush)?;
+        let file = create(dir, segment, found.last_end, found.sequence, journal_segment(), flush)?;
         Ok(Self {
             dir: dir.to_owned(),
             file,
@@ -230,8 +231,8 @@ impl Journal {
             record_bytes(sequence, &op::encode(ops), &mut bytes);
             sequence += 1;
         }
-        if self.end + bytes.len() as u64 > SEGMENT && self.end > HEADER {
-            self.switch(self.end, SEGMENT.max(HEADER + bytes.len() as u64))?;
+        if self.end + bytes.len() as u64 > journal_segment() && self.end > HEADER {
+            self.switch(self.end, journal_segment().max(HEADER + bytes.len() as u64))?;
         }
         reach("journal.before-write");
         let written = self.write(&bytes);
@@ -250,7 +251,7 @@ impl Journal {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, self.end)?;
         reach("journal.after-write");
-        if self.flush {
+        if self.flush && !trial::fault("flush-skipped") {
             self.file.sync_data()?;
         }
         self.flushes += 1;
@@ -261,7 +262,7 @@ impl Journal {
     /// ended; if even that fails, the refused bytes are wiped as well as can be and the next commit tries again.
     fn abandon(&mut self) {
         let end = self.end;
-        if self.switch(end, SEGMENT).is_err() {
+        if self.switch(end, journal_segment()).is_err() {
             let _ = self.file.write_all_at(&[0; RECORD_HEADER], end);
             let _ = self.file.sync_data();
         }
@@ -279,7 +280,7 @@ impl Journal {
     /// Step 1 of a checkpoint: commits go to a fresh segment from now on; gives the last one before it.
     pub fn begin_checkpoint(&mut self) -> Result<u64, DiskError> {
         let last = self.segment;
-        self.switch(self.end, SEGMENT)?;
+        self.switch(self.end, journal_segment())?;
         self.bytes = 0;
         reach("checkpoint.switched");
         Ok(last)
@@ -287,16 +288,20 @@ impl Journal {
 
     /// Step 4 of a checkpoint: what segments up to `last` say is in the files, and durable there.
     pub fn end_checkpoint(&mut self, last: u64) -> Result<(), DiskError> {
-        for n in segments(&self.dir)?.into_iter().filter(|n| *n <= last) {
+        reach("checkpoint.synced");
+        let too_far = u64::from(trial::fault("checkpoint-too-far"));
+        for n in segments(&self.dir)?.into_iter().filter(|n| *n <= last + too_far) {
             disk::remove(&path(&self.dir, n))?;
             reach("checkpoint.unlinked");
         }
-        disk::sync_dir(&self.dir)
+        disk::sync_dir(&self.dir)?;
+        reach("checkpoint.done");
+        Ok(())
     }
 
     /// Tries whether the disk takes writes again: a flush of a fresh segment.
     pub fn probe(&mut self) -> Result<(), DiskError> {
-        self.switch(self.end, SEGMENT)
+        self.switch(self.end, journal_segment())
     }
 
     /// Bytes since the last checkpoint.
@@ -319,19 +324,22 @@ fn create(
     flush: bool,
 ) -> Result<File, DiskError> {
     let p = path(dir, segment);
+    reach("segment.before-create");
     let made = (|| {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&p)?;
         // A file system without room or without the call still takes the journal, a little slower.
-        if size <= SEGMENT {
+        if size <= journal_segment() {
             let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, size);
         }
         let header = Header { previous_end, first_sequence: first };
         file.write_all_at(&header_bytes(segment, &header), 0)?;
+        reach("segment.written");
         if flush {
             file.sync_all()?;
             File::open(dir)?.sync_all()?;
         }
+        reach("segment.created");
         Ok(file)
     })();
     made.map_err(|e| {
@@ -432,7 +440,7 @@ mod tests {
     fn a_record_larger_than_a_segment_gets_one_of_its_own() {
         let dir = tempfile::tempdir().unwrap();
         let (mut journal, _) = open(dir.path());
-        let big = vec![Op::Replace { file: "big".into(), bytes: vec![7; SEGMENT as usize + 5] }];
+        let big = vec![Op::Replace { file: "big".into(), bytes: vec![7; journal_segment() as usize + 5] }];
         journal.commit(&[op(1)]).unwrap();
         journal.commit(std::slice::from_ref(&big)).unwrap();
         journal.commit(&[op(2)]).unwrap();

@@ -13,18 +13,21 @@ use minder_proto::STORE_FORMAT;
 use minder_proto::config::{Config, Durability};
 use minder_proto::error::{Fault, Kind, exit};
 use minder_proto::layout::Home;
+use minder_proto::trial;
 use tokio::sync::oneshot;
 
 mod disk;
 mod feed;
 mod files;
 mod journal;
-mod kill_point;
+pub(crate) mod kill_point;
 mod load;
 mod op;
 mod owner;
 mod patience;
 mod recover;
+mod seeded;
+mod sizes;
 pub mod spool;
 mod state;
 mod txn;
@@ -116,10 +119,13 @@ impl Store {
         }
         let state = load::load(home, &mut notes)?;
         let mut feed = feed::Feed::open(&home.feed())?;
-        feed.ring(replayed.lines.iter().copied());
-        feed.ring_all();
+        if !trial::fault("feed-silent-at-start") {
+            feed.ring(replayed.lines.iter().copied());
+            feed.ring_all();
+        }
         let flush = config.store.durability == Durability::Flush;
         let journal = journal::Journal::open(&home.journal(), &found, flush)?;
+        kill_point::reach("recover.opened");
         let (commands, receiver) = channel();
         let counters =
             Arc::new(Mutex::new(Counters { journal_bytes: journal.bytes(), ..Counters::default() }));

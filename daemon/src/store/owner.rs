@@ -12,6 +12,7 @@ use minder_proto::id::{Party, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::record::Process;
 use minder_proto::stamp::Stamp;
+use minder_proto::trial;
 
 use super::disk::DiskError;
 use super::feed::Feed;
@@ -20,20 +21,16 @@ use super::journal::{Journal, RECORD_MAX};
 use super::kill_point::reach;
 use super::load::KEYS_KEPT;
 use super::op::{self, Op};
+use super::seeded;
+use super::sizes;
 use super::state::State;
 use super::txn::{Appended, Contributor, Done, Txn, Undo, roll_back};
 
 /// Most mutations in one group, and most bytes.
 const GROUP: usize = 512;
 const GROUP_BYTES: usize = 8 * 1024 * 1024;
-/// A checkpoint is begun when the journal is this long, or after this long without a commit.
-const CHECKPOINT_BYTES: u64 = 64 * 1024 * 1024;
-const CHECKPOINT_IDLE: Duration = Duration::from_secs(30);
 /// How often what could not be applied is tried again.
 const RETRY: Duration = Duration::from_secs(1);
-/// A ledger is rewritten at a checkpoint when it is longer than this.
-const LEDGER_MAX: u64 = 1024 * 1024;
-
 /// A mutation that waits for its turn.
 pub trait Write: Send {
     /// Runs it. An error refuses it: nothing of it happens.
@@ -152,7 +149,7 @@ impl Owner {
         let now = Instant::now();
         let retry = (!self.unapplied.is_empty()).then(|| now + RETRY);
         let idle = self.checkpoint.due && self.checkpoint.running.is_none() && self.unapplied.is_empty();
-        let checkpoint = self.checkpoint.last_activity.filter(|_| idle).map(|t| t + CHECKPOINT_IDLE);
+        let checkpoint = self.checkpoint.last_activity.filter(|_| idle).map(|t| t + sizes::checkpoint_idle());
         [retry, checkpoint].into_iter().flatten().min()
     }
 
@@ -204,6 +201,9 @@ impl Owner {
                     } else {
                         bytes += size;
                         self.files.expect(&done.ops);
+                        if trial::fault("ack-before-flush") {
+                            job = seeded::answered(job);
+                        }
                         accepted.push(Accepted { job, done });
                     }
                 }
@@ -232,7 +232,13 @@ impl Owner {
         if accepted.is_empty() {
             return;
         }
-        let group: Vec<Vec<Op>> = accepted.iter_mut().map(|a| std::mem::take(&mut a.done.ops)).collect();
+        let mut group: Vec<Vec<Op>> = accepted.iter_mut().map(|a| std::mem::take(&mut a.done.ops)).collect();
+        let second = if trial::fault("fanout-two-commits") {
+            let done = accepted.iter().map(|a| &a.done);
+            seeded::halves(&mut group, done)
+        } else {
+            Vec::new()
+        };
         if let Err(error) = self.journal.commit(&group) {
             tracing::error!(%error, "a commit failed; nothing new is taken until the disk takes writes again");
             let why = format!("cannot write {error}");
@@ -253,6 +259,9 @@ impl Owner {
         }
         for op in group.into_iter().flatten() {
             self.apply(op);
+        }
+        if !second.is_empty() && self.journal.commit(&second).is_ok() {
+            second.into_iter().flatten().for_each(|op| self.apply(op));
         }
         let lines: Vec<Appended> =
             accepted.iter_mut().flat_map(|a| std::mem::take(&mut a.done.appended)).collect();
@@ -382,8 +391,8 @@ impl Owner {
     }
 
     fn maybe_checkpoint(&mut self) {
-        let quiet = self.checkpoint.last_activity.is_none_or(|t| t.elapsed() >= CHECKPOINT_IDLE);
-        let full = self.journal.bytes() >= CHECKPOINT_BYTES;
+        let quiet = self.checkpoint.last_activity.is_none_or(|t| t.elapsed() >= sizes::checkpoint_idle());
+        let full = self.journal.bytes() >= sizes::checkpoint();
         if self.checkpoint.running.is_some()
             || !self.checkpoint.due
             || !(quiet || full)
@@ -423,10 +432,7 @@ impl Owner {
 
     fn checkpoint_synced(&mut self, last: u64, result: Result<(), DiskError>) {
         let paths = self.checkpoint.running.take().unwrap_or_default();
-        let result = result.and_then(|()| {
-            reach("checkpoint.synced");
-            self.journal.end_checkpoint(last)
-        });
+        let result = result.and_then(|()| self.journal.end_checkpoint(last));
         if let Err(error) = result {
             tracing::warn!(%error, "a checkpoint failed; the journal is kept");
             self.files.touch_again(paths);
@@ -440,9 +446,9 @@ impl Owner {
     fn rewrite_ledgers(&mut self) -> Result<(), DiskError> {
         let mut ops = Vec::new();
         let mut lengths: Vec<(Option<SessionId>, u64)> = Vec::new();
-        let long = self.state.sessions.iter().filter(|(_, s)| s.inbox.queue_len > LEDGER_MAX);
+        let long = self.state.sessions.iter().filter(|(_, s)| s.inbox.queue_len > sizes::ledger());
         let long = long.map(|(id, s)| (Some(*id), s.inbox.queue.to_lines()));
-        let operator = (self.state.operator.queue_len > LEDGER_MAX)
+        let operator = (self.state.operator.queue_len > sizes::ledger())
             .then(|| (None, self.state.operator.queue.to_lines()));
         for (id, lines) in long.chain(operator) {
             let mut bytes = Vec::new();
@@ -455,7 +461,7 @@ impl Owner {
             ops.push(Op::Replace { file: format!("{dir}/queue.jsonl"), bytes });
         }
         let oldest = Stamp::now().minus(KEYS_KEPT);
-        let keys = (self.state.keys_len > LEDGER_MAX).then(|| {
+        let keys = (self.state.keys_len > sizes::ledger()).then(|| {
             self.state.keys.retain(|_, k| k.at >= oldest);
             let mut bytes = Vec::new();
             for (key, k) in &self.state.keys {
@@ -512,10 +518,7 @@ impl Owner {
             self.files.touch_again(paths);
         }
         let Some((last, paths)) = self.begin_checkpoint() else { return };
-        let result = files::sync(self.home.root(), &paths).and_then(|()| {
-            reach("checkpoint.synced");
-            self.journal.end_checkpoint(last)
-        });
+        let result = files::sync(self.home.root(), &paths).and_then(|()| self.journal.end_checkpoint(last));
         if let Err(error) = result {
             tracing::warn!(%error, "the last checkpoint failed; the journal is kept");
         }

@@ -89,6 +89,7 @@ pub fn replay(files: &mut impl Target, commits: &[Vec<Op>]) -> Result<Replayed, 
         if session.is_some_and(|s| distrusted.contains(&s)) {
             continue;
         }
+        reach("recover.before-cut");
         if files.cut(&file, segment, end)? {
             done.cut.push(file);
         }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use super::tree::root;
+use minder_proto::trial::{FAULTS, KILL_POINTS};
+
+use super::tree::{root, rust_files};
 
 /// Crates in the lock file, those of tests included. More are a decision and change this number.
 const LOCKED: usize = 260;
@@ -53,12 +55,35 @@ fn neither_contract_nor_client_has_an_asynchronous_runtime() {
     assert!(found.is_empty(), "the contract needs {found:?}");
 }
 
-/// A release with places at which it can be killed from outside would be no release.
+/// A release that could be killed from outside, or made to fail, would be no release.
 #[test]
 fn kill_points_are_asked_for_by_name_only() {
     let text = std::fs::read_to_string(root().join("daemon/Cargo.toml")).unwrap();
     assert!(text.contains("kill-points = []"));
-    assert_eq!(tree("minderd", "{p} [{f}]").lines().next().unwrap().split('[').nth(1), Some("]"));
+    assert!(text.contains("seeded-faults = [\"minder-proto/seeded-faults\"]"));
+    let text = std::fs::read_to_string(root().join("proto/Cargo.toml")).unwrap();
+    assert!(text.contains("seeded-faults = []"));
+    for program in ["minderd", "minder"] {
+        let tree = tree(program, "{p} [{f}]");
+        for ours in tree.lines().filter(|line| line.starts_with("minder")) {
+            assert_eq!(ours.split('[').nth(1), Some("]"), "{ours}");
+        }
+    }
+}
+
+/// Each is one place in the programs: a step without its kill point, or a fault that nothing makes, would be looked for
+/// in vain.
+#[test]
+fn every_kill_point_and_every_seeded_fault_is_somewhere() {
+    let programs =
+        rust_files().into_iter().filter(|f| f.path.contains("/src/") && !f.path.starts_with("tests/"));
+    let text: String = programs.map(|f| f.text).collect();
+    for point in KILL_POINTS {
+        assert_eq!(text.matches(&format!("reach(\"{point}\")")).count(), 1, "{point}");
+    }
+    for fault in FAULTS {
+        assert!(text.contains(&format!("trial::fault(\"{}\")", fault.name)), "{}", fault.name);
+    }
 }
 
 #[test]

@@ -1,0 +1,115 @@
+//! What a test may ask of programs that were built for it: places at which the daemon dies, and faults that a harness
+//! must find. A release has neither: without the features `minderd/kill-points` and `minderd/seeded-faults` what is
+//! asked here is compiled to nothing.
+//!
+//! Both are listed here, and not where they are, since both programs have faults and a harness walks all of them.
+
+/// Names the fault to be made.
+pub const FAULT: &str = "MINDER_FAULT";
+
+/// Names the place to die at, and at which passing of it: `name:n`.
+pub const KILL_POINT: &str = "MINDER_KILL_POINT";
+
+/// How many milliseconds the other threads go on while one has come to the place to die at.
+pub const KILL_LINGER: &str = "MINDER_KILL_LINGER";
+
+/// `small`: the store's files are sealed, rewritten and removed when they are short.
+pub const SIZES: &str = "MINDER_SIZES";
+
+/// Every place at which the daemon can be killed: before and after each step that changes a file.
+pub const KILL_POINTS: [&str; 25] = [
+    // A commit.
+    "journal.before-write",
+    "journal.after-write",
+    "journal.after-flush",
+    "apply.before-op",
+    "replace.written",
+    "apply.after-op",
+    "feed.before-append",
+    "feed.rotated",
+    "feed.after-append",
+    "answer.before",
+    // A new segment of the journal, of a commit or a checkpoint.
+    "segment.before-create",
+    "segment.written",
+    "segment.created",
+    // A checkpoint.
+    "checkpoint.switched",
+    "checkpoint.synced",
+    "checkpoint.unlinked",
+    "checkpoint.done",
+    // A start.
+    "recover.before-op",
+    "recover.after-op",
+    "recover.before-cut",
+    "recover.done",
+    "recover.opened",
+    // What was left in the spool.
+    "spool.before-commit",
+    "spool.committed",
+    "spool.unlinked",
+];
+
+/// What makes a fault visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The daemon is killed, and starts again.
+    ByKill,
+    /// The machine loses its power: what was not synced is gone.
+    ByPowerLoss,
+}
+
+/// One fault.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeded {
+    /// Its name.
+    pub name: &'static str,
+    /// What is wrong with it.
+    pub what: &'static str,
+    /// What makes it visible.
+    pub shown: Shown,
+}
+
+/// Every fault there is.
+pub const FAULTS: [Seeded; 12] = [
+    by_kill("ack-before-flush", "callers are answered before their commit is in the journal"),
+    by_kill("fanout-two-commits", "the notices of a declaration are a second commit"),
+    by_kill("key-left-out", "an idempotency key is kept in memory and is no part of its commit"),
+    by_kill("cut-of-tail-skipped", "a start leaves bytes past the last operation on a file"),
+    by_kill("replayed-twice", "a start appends what stands in the file already"),
+    by_kill("feed-silent-at-start", "a start does not ring for what it replayed"),
+    by_kill("checkpoint-too-far", "a checkpoint removes the segment that commits go to"),
+    by_kill("retired-in-place", "a start does not finish closing a session"),
+    by_kill("spool-unlinked-first", "a request leaves the spool before it is committed"),
+    by_kill("cursor-not-merged", "a follower writes its positions over those of another"),
+    by_power_loss(
+        "checkpoint-without-sync",
+        "a checkpoint removes the journal of files that are not durable",
+    ),
+    by_power_loss("flush-skipped", "callers are answered without a flush"),
+];
+
+const fn by_kill(name: &'static str, what: &'static str) -> Seeded {
+    Seeded { name, what, shown: Shown::ByKill }
+}
+
+const fn by_power_loss(name: &'static str, what: &'static str) -> Seeded {
+    Seeded { name, what, shown: Shown::ByPowerLoss }
+}
+
+/// True if this fault is to be made.
+#[cfg(feature = "seeded-faults")]
+pub fn fault(name: &str) -> bool {
+    use std::sync::OnceLock;
+
+    static WANTED: OnceLock<Option<String>> = OnceLock::new();
+    debug_assert!(FAULTS.iter().any(|f| f.name == name), "{name} is not in the list of faults");
+    WANTED.get_or_init(|| std::env::var(FAULT).ok()).as_deref() == Some(name)
+}
+
+/// False.
+#[cfg(not(feature = "seeded-faults"))]
+#[inline]
+pub const fn fault(_name: &str) -> bool {
+    false
+}
