@@ -178,7 +178,7 @@ mod tests {
     /// For a lock that was let go: another test may be starting a process just then, which has all locks of this one
     /// until it executes its program.
     fn soon(root: &Path) -> Claim {
-        claim(root, Duration::from_secs(20), || false).unwrap()
+        claim(root, Duration::from_secs(60), || false).unwrap()
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         // It is not past the start lock while the first holds it, and then waits for the store's.
         assert!(hear.try_recv().is_err());
         drop(start);
-        hear.recv_timeout(Duration::from_secs(20)).unwrap();
+        hear.recv_timeout(Duration::from_secs(60)).unwrap();
         drop(held);
         assert!(matches!(second.join().unwrap(), Claim::Won { .. }));
     }

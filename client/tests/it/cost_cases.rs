@@ -44,8 +44,8 @@ fn a8_waiting_costs_nothing() {
     let first = calls.iter().position(|c| is_poll(c)).unwrap();
     let last = calls.iter().rposition(|c| is_poll(c)).unwrap();
     let (asleep, looks): (Vec<_>, Vec<_>) = calls[first..=last].iter().partition(|c| is_poll(c));
-    // On a machine that is busy with others a sleep may be longer than asked for.
-    assert!((2..=7).contains(&asleep.len()), "3 s over a floor of 0.5 s: {asleep:?}");
+    // On a machine that is busy with others a sleep may be longer than asked for, and they are fewer.
+    assert!(asleep.len() <= 7, "3 s over a floor of 0.5 s: {asleep:?}");
     assert!(looks.len() < asleep.len(), "one look at the feed for each: {looks:?}");
     assert!(looks.iter().all(|c| c.contains("stat") && c.contains("feed.jsonl")), "{looks:?}");
 }
@@ -53,21 +53,38 @@ fn a8_waiting_costs_nothing() {
 #[test]
 fn a8_a_thousand_targets_are_ready_at_once_and_cost_one_write() {
     let (mut scene, s) = Scene::with_supervisor();
-    for n in 0..1_000 {
-        let id = scene.store.session(&format!("w{n}"));
-        scene.store.state(id, "working");
-    }
-    let mut running = scene.start(Who::Session("s"), "wait --timeout 30");
-    running.wait_until_it_sleeps();
-    // The machine is shared: what it ran, not what it waited for its turn.
-    let ready = running.time_on_a_processor();
-    assert!(ready < Duration::from_millis(500), "{ready:?}");
-    assert!(!running.has_ended());
-    let resident = running.resident_kib();
+    let mut sessions = 0;
+    let mut begin = |scene: &mut Scene, until: usize| {
+        for n in sessions..until {
+            let id = scene.store.session(&format!("w{n}"));
+            scene.store.state(id, "working");
+        }
+        sessions = until;
+        let running = scene.start(Who::Session("s"), "wait --timeout 10m");
+        running.wait_until_it_sleeps();
+        // The machine is shared: what it ran, not what it waited for its turn.
+        let ran = running.time_on_a_processor();
+        let resident = running.resident_kib();
+        running.signal(rustix::process::Signal::INT);
+        assert_eq!(running.end().code, 130);
+        let follows = scene.cursors(s)["follows"].as_object().unwrap().len();
+        assert_eq!(follows, until);
+        std::fs::remove_file(scene.store.dir(s).join("cursors.json")).unwrap();
+        (ran, resident)
+    };
+    let (some, _) = begin(&mut scene, 100);
+    let (all, resident) = begin(&mut scene, 1_000);
+    // A square of the number would be a hundred times as much.
+    assert!(all < some * 30, "{all:?} for 1,000, {some:?} for 100");
     assert!(resident <= 8 * 1024, "{resident} KiB, in a build without optimisation");
-    running.signal(rustix::process::Signal::INT);
-    assert_eq!(running.end().code, 130);
-    assert_eq!(scene.cursors(s)["follows"].as_object().unwrap().len(), 1_000);
+    // What it asks of the kernel is a few calls for each of them, and one to sleep.
+    let traced = scene.traced_over("1h", &["-e", "trace=all"], "wait --timeout 10m");
+    traced.wait_until_it_polls(1);
+    let asked = traced.calls().len();
+    assert!(asked <= 1_000 * 11 + 500, "{asked} calls");
+    let last = scene.store.session("last");
+    scene.store.state(last, "review");
+    assert_eq!(traced.end().0.code, 0);
     std::fs::remove_file(scene.store.dir(s).join("cursors.json")).unwrap();
     let (ran, calls) = scene.traced(&["-e", "trace=rename,renameat,renameat2"], "wait --timeout 50ms").end();
     assert_eq!(ran.code, 1);

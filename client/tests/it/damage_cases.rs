@@ -210,13 +210,12 @@ fn a10_without_a_watch_of_the_kernel_the_floor_does_all() {
         let w = scene.store.session("w");
         let name = call.split(':').next().unwrap();
         let options = ["-e", &format!("trace={name},poll,ppoll"), "-e", &format!("inject={call}")];
-        let traced = scene.traced(&options, "wait w --timeout 30");
+        // Neither its own floor nor its time is up while the test waits for it.
+        let traced = scene.traced_over("10m", &options, "wait w --timeout 10m");
         traced.wait_until_it_polls(1);
-        let began = std::time::Instant::now();
         scene.store.state(w, "review");
         let (ran, calls) = traced.end();
         assert_eq!(ran.code, 0, "{call}: {ran:?}");
-        assert!(began.elapsed().as_secs() < 2, "{call}: {:?}", began.elapsed());
         assert!(calls.iter().any(|c| c.contains("INJECTED")), "{calls:?}");
     }
 }

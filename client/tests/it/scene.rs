@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::store_writer::StoreWriter;
 
 /// How long anything may take that is to happen.
-pub const SOON: Duration = Duration::from_secs(20);
+pub const SOON: Duration = Duration::from_secs(60);
 
 pub const MINDER: &str = env!("CARGO_BIN_EXE_minder");
 
@@ -118,9 +118,14 @@ impl Runner {
 
     /// As the supervisor, under strace with these options of it, and with a floor of half a second.
     pub fn traced(&self, options: &[&str], args: &str) -> Traced {
+        self.traced_over("500ms", options, args)
+    }
+
+    /// The same over another floor.
+    pub fn traced_over(&self, floor: &str, options: &[&str], args: &str) -> Traced {
         let file = self.isolated.tmp().join("trace");
         let mut command = self.command(Who::Session("s"), "strace");
-        command.env("MINDER_FOLLOW_BACKSTOP", "500ms");
+        command.env("MINDER_FOLLOW_BACKSTOP", floor);
         command.args(["-f", "-qq", "-o"]).arg(&file).args(options).arg("--").arg(MINDER);
         command.args(args.split_whitespace());
         Traced { running: Running::spawn(command), file }

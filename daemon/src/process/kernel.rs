@@ -161,7 +161,7 @@ mod tests {
             let Look::Lives(handle) = look(&process) else { panic!("it lives") };
             let ended = handle.watch().unwrap().ended();
             drop(child.stdin.take());
-            tokio::time::timeout(std::time::Duration::from_secs(20), ended).await.unwrap();
+            tokio::time::timeout(std::time::Duration::from_secs(60), ended).await.unwrap();
         });
         assert_eq!(shown(&process), "ended", "although nobody has taken its exit status");
         child.wait().unwrap();

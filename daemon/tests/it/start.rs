@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::raw::{DEADLINE, Raw, call};
-use crate::surroundings::{MINDERD, Surroundings, hello, until_unlocked, who};
+use crate::surroundings::{MINDERD, Surroundings, hello, until_unlocked, who, within};
 
 #[test]
 fn help_and_version_act_on_nothing() {
@@ -132,10 +133,8 @@ fn e8_a_start_that_fails_is_told_at_once_with_its_code() {
         let around = Surroundings::new();
         let mut command = around.minderd();
         command.envs(prepare(&around));
-        let begun = Instant::now();
         let mut daemon = around.launch(command);
         let said = daemon.said();
-        assert!(begun.elapsed() < Duration::from_secs(1), "{names}: {:?}", begun.elapsed());
         assert!(said.starts_with(&format!("error {code} ")) && said.contains(names), "{said}");
         assert_eq!(said.lines().count(), 1);
         assert_eq!(daemon.code(), Some(code));
@@ -168,10 +167,10 @@ fn e8_the_client_passes_a_failed_start_on() {
     let mut starter = around.starter(MINDERD.into());
     starter.environment.push(("MINDER_HOME".into(), "/proc/minder".into()));
     let start = minder_client::rpc::Start::This(starter);
-    let mut client = minder_client::rpc::Client::new(around.endpoint(), start);
-    let begun = Instant::now();
-    let error = client.call(&hello()).unwrap_err();
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    // Far more patience than the test has: what it is told is not that its time ran out.
+    let patience = Some(Duration::from_secs(600));
+    let mut client = minder_client::rpc::Client::new(around.endpoint(), start).patience(patience);
+    let error = within(move || client.call(&hello()).unwrap_err());
     assert_eq!(error.exit_code(), 74, "{error}");
     assert!(error.to_string().contains("/proc/minder"), "{error}");
 }
@@ -207,30 +206,36 @@ fn e9_restarts_lose_no_call() {
     let mut watching = around.starting_client();
     who(&mut watching);
     let (stop, stopped) = mpsc::channel::<()>();
+    let (tell, hear) = mpsc::channel();
     let mut calling = around.starting_client();
     let caller = std::thread::spawn(move || {
-        let (mut calls, mut pids) = (0, HashSet::new());
+        let mut calls = 0;
         while stopped.try_recv().is_err() {
             // Both ways: on a kept connection, and on a new one.
             if calls % 3 == 0 {
                 calling.disconnect();
             }
-            pids.insert(who(&mut calling).pid);
+            tell.send(who(&mut calling).pid).unwrap();
             calls += 1;
         }
-        (calls, pids)
+        calls
     });
     for _ in 0..10 {
         let before = who(&mut watching).pid;
         kill(Pid::from_raw(i32::try_from(before).unwrap()), Signal::SIGTERM).unwrap();
         let begun = Instant::now();
-        while who(&mut watching).pid == before {
+        let after = loop {
+            let pid = who(&mut watching).pid;
+            if pid != before {
+                break pid;
+            }
             assert!(begun.elapsed() < DEADLINE);
-        }
+        };
+        // Each of the daemons has had a call of the other one.
+        while hear.recv_timeout(DEADLINE).unwrap() != after {}
     }
     stop.send(()).unwrap();
-    let (calls, pids) = caller.join().unwrap();
-    assert!(calls > 20 && pids.len() > 5, "{calls} calls to {} daemons", pids.len());
+    assert!(caller.join().unwrap() >= 10);
 }
 
 #[test]
@@ -314,20 +319,31 @@ fn p5_without_descriptors_it_waits_and_does_not_spin() {
             one
         })
         .collect();
-    let before = ticks(daemon.pid());
+    let before = ran(&format!("/proc/{}", daemon.pid()));
+    let spinning = Arc::new(AtomicBool::new(true));
+    let spinner = {
+        let spinning = Arc::clone(&spinning);
+        std::thread::spawn(move || {
+            while spinning.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            ran("/proc/thread-self")
+        })
+    };
     let refused = around.client().patience(Some(Duration::from_millis(800))).call(&hello()).unwrap_err();
     assert!(matches!(refused, CallError::Unreachable(Unreachable::NotAnswering(_))), "{refused}");
-    let spent = ticks(daemon.pid()) - before;
-    assert!(spent <= 20, "{spent} ticks of 10 ms in 800 ms");
+    let spent = ran(&format!("/proc/{}", daemon.pid())).saturating_sub(before);
+    spinning.store(false, Ordering::Relaxed);
+    let spun = spinner.join().unwrap();
+    assert!(spent * 4 < spun, "{spent:?}, where one that spins had {spun:?}");
     assert_eq!(daemon.log().matches("no connection can be accepted").count(), 1, "{}", daemon.log());
     drop(crowd);
     assert_eq!(who(&mut around.client()).pid, daemon.pid());
     assert_eq!(Raw::connect(&around.socket()).call(&call(1, "no.such")).status, 200);
 }
 
-/// Processor time of a process so far.
-fn ticks(pid: u32) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+/// How long what this folder of `/proc` is about has run so far, without what it waited.
+fn ran(folder: &str) -> Duration {
+    let times = std::fs::read_to_string(format!("{folder}/schedstat")).unwrap();
+    Duration::from_nanos(times.split_whitespace().next().unwrap().parse().unwrap())
 }

@@ -1,7 +1,7 @@
 //! Cases B: a watch and what it sends.
 
 use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use minder_client::rpc::Client;
 use minder_proto::event::{NoticeKind, Receipt};
@@ -309,6 +309,21 @@ fn b8_what_was_read_elsewhere_wakes_nobody() {
 
 #[test]
 fn b10_a_hung_watcher_delays_nobody() {
+    // Its program is given ten minutes: whoever waited for it would be here still.
+    let world = World::with("[exec]\ntimeout = \"10m\"\n");
+    let _daemon = world.start();
+    let argv = ["/bin/sh", "-c", "exec sleep 1000"].map(str::to_owned).to_vec();
+    let s = world.session_by("s", Channel::Exec { argv });
+    let (w, other) = (world.session("w"), world.session("other"));
+    let mut client = world.client();
+    s.watch(&mut client, &w);
+    other.watch(&mut client, &w);
+    w.declare(&mut client, State::Review, Some("look"));
+    assert!(other.take_all(&mut client).iter().any(|t| t.text.contains("look")));
+}
+
+#[test]
+fn b10_a_watcher_that_hung_is_told_once_it_lives() {
     let world = World::with("[exec]\ntimeout = \"1s\"\n");
     let _daemon = world.start();
     let lives = world.isolated.root().join("lives");
@@ -316,15 +331,10 @@ fn b10_a_hung_watcher_delays_nobody() {
     let script = format!("[ -e {} ] || exec sleep 1000; cat >> {}", lives.display(), heard.display());
     let argv = ["/bin/sh", "-c", &script].map(str::to_owned).to_vec();
     let s = world.session_by("s", Channel::Exec { argv });
-    let (w, other) = (world.session("w"), world.session("other"));
+    let w = world.session("w");
     let mut client = world.client();
     s.watch(&mut client, &w);
-    other.watch(&mut client, &w);
-
-    let begun = Instant::now();
     w.declare(&mut client, State::Review, Some("look"));
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
-    assert!(other.take_all(&mut client).iter().any(|t| t.text.contains("look")));
     let held = || {
         let queue = s.queue();
         let head = queue.iter().next().unwrap();

@@ -279,7 +279,6 @@ pub struct Ran {
     pub code: i32,
     pub out: String,
     pub err: String,
-    pub took: Duration,
 }
 
 impl Ran {
@@ -304,11 +303,10 @@ impl Ran {
 
 /// Runs a program to its end.
 pub fn ran(command: &mut Command, input: &[u8]) -> Ran {
-    let begun = Instant::now();
     let out = process::run(command, input, LIMIT).unwrap_or_else(|e| panic!("{e}"));
     let text = |bytes| String::from_utf8(bytes).expect("minder prints UTF-8");
     let code = out.status.code().unwrap_or_else(|| panic!("{command:?}: {}", out.status));
-    Ran { code, out: text(out.stdout), err: text(out.stderr), took: begun.elapsed() }
+    Ran { code, out: text(out.stdout), err: text(out.stderr) }
 }
 
 /// A program that runs beside the test. Its output is read to its end by threads of its own.
@@ -317,17 +315,15 @@ pub struct Running {
     pub process: Process,
     out: mpsc::Receiver<String>,
     err: mpsc::Receiver<String>,
-    begun: Instant,
 }
 
 impl Running {
     pub fn new(command: &mut Command) -> Self {
-        let begun = Instant::now();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
         let process = Process::open(child.id()).unwrap().expect("a child that was not waited for has a pid");
         let (out, err) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
-        Self { child, process, out, err, begun }
+        Self { child, process, out, err }
     }
 
     /// Started, and asleep in a wait for files: what happens from now on wakes it.
@@ -355,10 +351,9 @@ impl Running {
     /// Its exit, with what was not read of its output.
     pub fn end(mut self) -> Ran {
         assert!(self.process.wait(LIMIT), "it did not end in time");
-        let took = self.begun.elapsed();
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
         let rest = |lines: &mpsc::Receiver<String>| lines.iter().map(|l| l + "\n").collect();
-        Ran { code, out: rest(&self.out), err: rest(&self.err), took }
+        Ran { code, out: rest(&self.out), err: rest(&self.err) }
     }
 }
 

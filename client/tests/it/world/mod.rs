@@ -18,7 +18,7 @@ use serde_json::Value;
 use self::daemon::{Daemon, Reply};
 
 /// Longer than any command takes here; a test that needs it has failed.
-pub const LIMIT: Duration = Duration::from_secs(30);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Surroundings in which nothing runs that the test did not start.
 pub struct World {

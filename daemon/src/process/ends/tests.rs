@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use super::*;
 use crate::session::{Born, create};
 
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 struct Rig {
     dir: tempfile::TempDir,

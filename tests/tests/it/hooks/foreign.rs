@@ -31,12 +31,17 @@ fn h3_what_is_no_session_is_answered_with_silence_and_leaves_no_trace() {
     let mut bench = Bench::new("adopt.ignore = [\"/nowhere\"]");
     let before = store(&bench);
     let mut fastest = u64::MAX;
+    let mut floor = u64::MAX;
     let mut silent = |bench: &mut Bench, what: &str, payload: &Value, variables: &[(&str, &str)]| {
         let mut call = bench.call(payload, false);
         call.environment.extend(variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
         let answer = bench.host.call(call).unwrap();
         assert!(is_silent(&answer), "{what}: {answer:?}");
         fastest = fastest.min(answer.took_ms);
+        // A program that does nothing, run just so.
+        let mut nothing = bench.call(payload, false);
+        nothing.command = "/bin/true".to_owned();
+        floor = floor.min(bench.host.call(nothing).unwrap().took_ms);
     };
     let unattended = [("CLAUDE_CODE_ENTRYPOINT", "sdk-cli"), ("CLAUDE_CODE_SESSION_ATTENDED", "0")];
     for name in ["SessionStart", "UserPromptSubmit", "PostToolUse", "PermissionRequest", "Stop", "SessionEnd"]
@@ -72,7 +77,7 @@ fn h3_what_is_no_session_is_answered_with_silence_and_leaves_no_trace() {
         assert!(is_silent(&answer), "{bytes:?}: {answer:?}");
     }
     assert_eq!(store(&bench), before);
-    assert!(fastest < 20, "the fastest took {fastest} ms");
+    assert!(fastest <= floor * 10 + 10, "the fastest took {fastest} ms, and nothing at all {floor} ms");
 }
 
 #[test]

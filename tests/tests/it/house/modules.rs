@@ -107,6 +107,29 @@ fn tests_wait_for_events_and_not_for_the_clock() {
     assert!(found.is_empty(), "a test that sleeps is slow or wrong, mostly both:\n{}", found.join("\n"));
 }
 
+/// A bound in seconds of the clock is met by a machine that has nothing else to do.
+#[test]
+fn no_test_is_about_how_fast_the_machine_is() {
+    let of_tests = |f: &File| f.path.contains("/tests/") || f.path.starts_with("tests/");
+    let brief = ["< Duration::from_millis(", "<= Duration::from_millis(", "elapsed().as_secs() <"];
+    let mut found = Vec::new();
+    for file in rust_files().into_iter().filter(of_tests) {
+        for (n, line) in Code::new(&file.text).lines_with(&["assert"]) {
+            let seconds = line.split_once("< Duration::from_secs(").and_then(|(_, rest)| {
+                rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().ok()
+            });
+            if brief.iter().any(|b| line.contains(b)) || seconds.is_some_and(|s| s < 30) {
+                found.push(format!("{}:{n}: {line}", file.path));
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "count, compare, or allow so much that only a hang is longer:\n{}",
+        found.join("\n")
+    );
+}
+
 /// How a Rust program sleeps.
 const SLEEPS: [&str; 3] = ["sleep(", "sleep_until(", "park_timeout("];
 
