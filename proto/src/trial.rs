@@ -50,6 +50,13 @@ pub const KILL_POINTS: [&str; 25] = [
     "spool.unlinked",
 ];
 
+/// The places of what is done only to a store that was damaged or is compacted. The tests of those walk them.
+pub const MEND_POINTS: [&str; 2] = [
+    // A start beside a damaged journal.
+    "recover.synced",
+    "recover.aside",
+];
+
 /// What makes a fault visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {

@@ -11,7 +11,7 @@ use minder_proto::id::SessionId;
 use minder_proto::timeline;
 
 use super::finding::Trouble;
-use crate::store::{DiskError, Op, Target};
+use crate::store::{DiskError, Op, Target, is_beginning};
 
 /// The picture.
 #[derive(Debug)]
@@ -41,6 +41,20 @@ impl Content {
     fn truncate(&mut self, len: u64) {
         self.tail.truncate(len.saturating_sub(self.base) as usize);
         self.base = self.base.min(len);
+    }
+
+    /// What stands in so many bytes from the offset on, as far as there is anything.
+    fn slice(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let end = self.len().min(offset + len as u64);
+        let mut there = vec![0; end.saturating_sub(offset) as usize];
+        let on_disk = self.base.saturating_sub(offset).min(there.len() as u64) as usize;
+        if let Some(disk) = self.disk.as_deref().filter(|_| on_disk > 0) {
+            File::open(disk)?.read_exact_at(&mut there[..on_disk], offset)?;
+        }
+        let begin = offset.saturating_sub(self.base) as usize;
+        let rest = there.len() - on_disk;
+        there[on_disk..].copy_from_slice(&self.tail[begin..begin + rest]);
+        Ok(there)
     }
 
     /// True if exactly these bytes stand at the offset.
@@ -322,6 +336,21 @@ impl Target for Overlay {
         self.aside.insert(session);
         Ok(())
     }
+
+    fn bears(&mut self, file: &str, segment: u64, offset: u64, bytes: &[u8]) -> Result<bool, DiskError> {
+        let file = self.segment_of(file, segment);
+        let look = |content: Option<&mut Content>| match content {
+            None => Ok(offset == 0),
+            Some(content) if content.len() < offset => Ok(false),
+            Some(content) => Ok(is_beginning(&content.slice(offset, bytes.len())?, bytes)),
+        };
+        let looked = self.content(&file).and_then(look);
+        looked.map_err(|error| DiskError { path: self.root.join(file), error })
+    }
+
+    fn whole(&self, file: &str) -> Option<Vec<u8>> {
+        self.read(&self.lies(file)).ok().flatten()
+    }
 }
 
 #[cfg(test)]
@@ -357,8 +386,9 @@ mod tests {
             applied in any::<prop::sample::Index>(),
             torn in any::<u8>(),
             damaged in prop::option::of((any::<prop::sample::Index>(), any::<prop::sample::Index>())),
+            hole in prop::option::of((any::<prop::sample::Index>(), 1..4usize)),
         ) {
-            let commits = history(&steps);
+            let mut commits = history(&steps);
             let ops: Vec<Op> = commits.iter().flatten().cloned().collect();
             prop_assume!(!ops.is_empty());
             let dir = tempfile::tempdir().unwrap();
@@ -383,18 +413,25 @@ mod tests {
                     std::fs::write(dir.path().join(name), bytes).unwrap();
                 }
             }
+            // Some commits in the middle may be unreadable.
+            let hole = hole.map(|(at, n)| {
+                let at = at.index(commits.len() + 1);
+                commits.drain(at..commits.len().min(at + n));
+                at
+            });
             let before = tree(dir.path());
             let mut overlay = Overlay::new(dir.path());
-            let pictured = replay(&mut overlay, &commits).unwrap();
+            let pictured = replay(&mut overlay, &commits, hole).unwrap();
             let mut seen = BTreeMap::new();
             picture(&overlay, "", &mut seen);
             prop_assert_eq!(tree(dir.path()), before);
 
-            let done = replay(&mut Files::new(dir.path()), &commits).unwrap();
+            let done = replay(&mut Files::new(dir.path()), &commits, hole).unwrap();
             let aside = |r: &Replayed| r.quarantined.iter().map(|(s, _)| *s).collect::<Vec<_>>();
             prop_assert_eq!(aside(&pictured), aside(&done));
             prop_assert_eq!(pictured.notes.len(), done.notes.len());
             prop_assert_eq!(pictured.cut.len(), done.cut.len());
+            prop_assert_eq!(pictured.unfit, done.unfit);
             let mut after = tree(dir.path());
             after.retain(|name, _| !name.starts_with("quarantine/"));
             prop_assert_eq!(seen, after);

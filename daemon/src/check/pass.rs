@@ -43,7 +43,7 @@ struct Look<'a> {
 /// Looks at everything.
 pub fn pass(root: &Path, journal: &Recovered, kept: &mut Kept) -> Result<Pass, DiskError> {
     let mut store = Overlay::new(root);
-    let replayed = replay(&mut store, &journal.commits)?;
+    let replayed = replay(&mut store, &journal.commits, journal.hole())?;
     let mut look = Look { store: &store, kept, pass: Pass::default() };
     look.pass.findings.extend(tree::walk(root));
     for damage in &journal.damage {
@@ -56,6 +56,11 @@ pub fn pass(root: &Path, journal: &Recovered, kept: &mut Kept) -> Result<Pass, D
     for (line, then) in short.chain(replayed.notes.iter().map(|line| (line, ""))) {
         let (path, what) = line.split_once(": ").unwrap_or((line, "damaged"));
         look.sheet(path, |sheet| sheet.damage(format!("{what}{then}")));
+    }
+    for file in &replayed.unfit {
+        look.sheet(file, |sheet| {
+            sheet.damage("what was committed to it beside a hole in the journal does not fit")
+        });
     }
     for file in &replayed.cut {
         look.sheet(file, |sheet| sheet.note("bytes past its last commit; a start cuts them"));

@@ -105,8 +105,7 @@ impl Changed {
         if now.first() > before.next() {
             return Self::Anything;
         }
-        let known = (before.next() - now.first()) as usize;
-        let ops = now.commits.iter().skip(known).flatten();
+        let ops = now.since(before.next()).iter().flatten();
         Self::These(ops.map(|op| unit(&op.path())).collect())
     }
 

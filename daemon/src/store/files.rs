@@ -11,6 +11,7 @@ use minder_proto::{timeline, trial};
 
 use super::disk::{self, DiskError, at};
 use super::op::Op;
+use super::recover::is_beginning;
 
 /// Most files kept open between commits; at most a quarter of what the process may open.
 const KEPT_OPEN: usize = 4_096;
@@ -207,7 +208,7 @@ impl Files {
     }
 
     /// Where a file lies at a replay: a session that was retired already lies in the trash.
-    fn lies(&self, file: &str) -> PathBuf {
+    pub fn lies(&self, file: &str) -> PathBuf {
         let path = self.path(file);
         let Some(rest) = file.strip_prefix("sessions/") else { return path };
         let Some((id, name)) = rest.split_once('/') else { return path };
@@ -292,6 +293,25 @@ impl Files {
         redo.map_err(at(&path))
     }
 
+    /// Whether these bytes can be appended there and nothing else is harmed.
+    pub fn bears(&self, file: &str, segment: u64, offset: u64, bytes: &[u8]) -> Result<bool, DiskError> {
+        let path = self.segment_of(file, segment);
+        let look = || -> io::Result<bool> {
+            let open = File::open(&path)?;
+            let len = open.metadata()?.len();
+            if len < offset {
+                return Ok(false);
+            }
+            let mut there = vec![0; bytes.len().min((len - offset) as usize)];
+            open.read_exact_at(&mut there, offset)?;
+            Ok(is_beginning(&there, bytes))
+        };
+        match look() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(offset == 0),
+            other => other.map_err(at(&path)),
+        }
+    }
+
     /// Cuts a file to the length its last operation left it with.
     pub fn cut(&mut self, file: &str, segment: u64, len: u64) -> Result<bool, DiskError> {
         if trial::fault("cut-of-tail-skipped") || trial::fault("replayed-twice") {
@@ -310,6 +330,18 @@ impl Files {
         self.note(&path);
         Ok(true)
     }
+}
+
+/// Makes durable whatever stands in the files, whoever wrote it and when; where the system cannot, what is in `paths`.
+pub fn sync_everything(root: &Path, paths: &[PathBuf]) -> Result<(), DiskError> {
+    #[cfg(target_os = "linux")]
+    {
+        let _ = paths;
+        let dir = File::open(root).map_err(at(root))?;
+        rustix::fs::syncfs(&dir).map_err(|e| at(root)(e.into()))
+    }
+    #[cfg(not(target_os = "linux"))]
+    sync(root, paths)
 }
 
 /// Makes everything in `paths` durable: file by file for a few, else the whole file system at once.

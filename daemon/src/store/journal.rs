@@ -41,10 +41,14 @@ pub struct Journal {
 
 /// What a start found.
 pub struct Recovered {
-    /// Every commit since the last checkpoint, in order.
+    /// Every commit since the last checkpoint that can be read, in order.
     pub commits: Vec<Vec<Op>>,
     /// Segments that could not be read to their named end, with why.
     pub damage: Vec<Damage>,
+    /// The number of each commit.
+    numbers: Vec<u64>,
+    /// How many of the commits stand before the first that is missing.
+    hole: Option<usize>,
     last_segment: u64,
     last_end: u64,
     sequence: u64,
@@ -69,18 +73,50 @@ impl std::fmt::Display for Damage {
 impl Recovered {
     /// Where there is no journal.
     pub fn none() -> Self {
-        let (commits, damage) = (Vec::new(), Vec::new());
-        Self { commits, damage, last_segment: 0, last_end: u64::MAX, sequence: 1, bytes: 0 }
+        Self {
+            commits: Vec::new(),
+            damage: Vec::new(),
+            numbers: Vec::new(),
+            hole: None,
+            last_segment: 0,
+            last_end: u64::MAX,
+            sequence: 1,
+            bytes: 0,
+        }
     }
 
     /// The sequence of the first of the commits, or of the next one if there are none.
     pub fn first(&self) -> u64 {
-        self.sequence - self.commits.len() as u64
+        self.numbers.first().copied().unwrap_or(self.sequence)
     }
 
     /// The sequence of the next commit.
     pub fn next(&self) -> u64 {
         self.sequence
+    }
+
+    /// The commits from this sequence on.
+    pub fn since(&self, sequence: u64) -> &[Vec<Op>] {
+        &self.commits[self.numbers.partition_point(|n| *n < sequence)..]
+    }
+
+    /// Where commits are missing that somebody was told of: how many of those that can be read stand before the first
+    /// of them.
+    pub fn hole(&self) -> Option<usize> {
+        self.hole
+    }
+
+    fn damaged(&mut self, file: PathBuf, what: String) {
+        self.damage.push(Damage { file, what });
+        self.hole.get_or_insert(self.commits.len());
+    }
+
+    /// Forgets commits from this sequence on: they were refused, and their numbers given again.
+    fn forget_from(&mut self, sequence: u64) {
+        let keep = self.numbers.partition_point(|n| *n < sequence);
+        self.numbers.truncate(keep);
+        self.commits.truncate(keep);
+        self.hole = self.hole.map(|h| h.min(keep));
     }
 }
 
@@ -135,7 +171,8 @@ fn record_bytes(sequence: u64, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(payload);
 }
 
-/// Reads every record that counts, without changing anything.
+/// Reads every record that counts, without changing anything. What can be read behind damage counts too: somebody was
+/// told of it.
 pub fn recover(dir: &Path) -> Result<Recovered, DiskError> {
     let list = segments(dir)?;
     let mut files = Vec::new();
@@ -152,58 +189,105 @@ pub fn recover(dir: &Path) -> Result<Recovered, DiskError> {
     // The next segment takes the place of one without a header.
     let last_segment = files.last().map_or(0, |(n, _)| *n);
     let mut found = Recovered { last_segment, ..Recovered::none() };
-    let damage = |segment, what| Damage { file: path(dir, segment), what };
-    let mut expected: Option<u64> = None;
     for (i, (n, bytes)) in files.iter().enumerate() {
-        let Some(header) = read_header(bytes, *n) else {
-            found.damage.push(damage(*n, "no header".to_owned()));
-            break;
-        };
-        let named_end = files.get(i + 1).and_then(|(m, b)| read_header(b, *m)).map(|h| h.previous_end);
-        let next = *expected.get_or_insert(header.first_sequence);
-        if header.first_sequence != next {
-            found.damage.push(damage(*n, "a segment is missing before it".to_owned()));
-            break;
+        let file = path(dir, *n);
+        let header = read_header(bytes, *n);
+        let next = files.get(i + 1).filter(|(m, _)| *m == n + 1);
+        let named_end = next.and_then(|(m, b)| read_header(b, *m)).map(|h| h.previous_end);
+        let first = header.as_ref().map_or_else(
+            || {
+                // Its first record may have the number of one before it that was refused.
+                let record = record_at(bytes, HEADER as usize, bytes.len());
+                let record =
+                    record.or_else(|| next_record(bytes, HEADER as usize, bytes.len(), found.sequence));
+                record.map_or(found.sequence, |r| r.number)
+            },
+            |header| header.first_sequence,
+        );
+        if header.is_none() {
+            found.damaged(file.clone(), "no header".to_owned());
+        } else if i > 0 && first > found.sequence {
+            found.damaged(file.clone(), "a segment is missing before it".to_owned());
         }
-        let (end, sequence) = read_records(bytes, header.first_sequence, named_end, &mut found.commits);
-        expected = Some(sequence);
-        found.sequence = sequence;
+        found.forget_from(first);
+        found.sequence = first;
+        let end = read_records(bytes, named_end, &mut found);
         found.bytes += end;
-        if *n == found.last_segment {
+        if *n == last_segment {
             found.last_end = end;
         }
+        // Where the next segment cannot be read, nobody says where this one ended.
         if let Some(named) = named_end
             && end != named
         {
-            found.damage.push(damage(*n, format!("readable to byte {end} of {named}")));
-            break;
+            found.damaged(file, format!("readable to byte {end} of {named}"));
+            read_behind(bytes, end as usize, named, &mut found);
         }
     }
     Ok(found)
 }
 
-fn read_records(bytes: &[u8], first: u64, named_end: Option<u64>, out: &mut Vec<Vec<Op>>) -> (u64, u64) {
+/// A whole record.
+struct Record {
+    number: u64,
+    /// Nothing, if its checksum fits and its content is not known.
+    ops: Option<Vec<Op>>,
+    end: usize,
+}
+
+fn record_at(bytes: &[u8], at: usize, limit: usize) -> Option<Record> {
+    let start = at + RECORD_HEADER;
+    let head = bytes.get(at..start).filter(|_| start <= limit)?;
+    let len = u32::from_le_bytes(head[..4].try_into().expect("four bytes")) as usize;
+    let number = u64::from_le_bytes(head[4..12].try_into().expect("eight bytes"));
+    let sum = u32::from_le_bytes(head[12..16].try_into().expect("four bytes"));
+    if len == 0 || len > RECORD_MAX || start + len > limit {
+        return None;
+    }
+    let payload = &bytes[start..start + len];
+    (crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), payload) == sum).then(|| Record {
+        number,
+        ops: op::decode(payload).ok(),
+        end: start + len,
+    })
+}
+
+/// The first whole record from here on whose number may come now.
+fn next_record(bytes: &[u8], from: usize, limit: usize, least: u64) -> Option<Record> {
+    /// No journal has as many between two checkpoints.
+    const FAR: u64 = 1 << 24;
+    (from..limit.saturating_sub(RECORD_HEADER)).find_map(|at| {
+        let number = u64::from_le_bytes(bytes[at + 4..at + 12].try_into().expect("eight bytes"));
+        (least..least.saturating_add(FAR)).contains(&number).then(|| record_at(bytes, at, limit))?
+    })
+}
+
+/// Reads records one after the other, up to the first that is none; gives where they end.
+fn read_records(bytes: &[u8], named_end: Option<u64>, found: &mut Recovered) -> u64 {
     let limit = named_end.unwrap_or(u64::MAX).min(bytes.len() as u64) as usize;
     let mut at = HEADER as usize;
-    let mut sequence = first;
-    while let Some(head) = bytes.get(at..at + RECORD_HEADER).filter(|_| at + RECORD_HEADER <= limit) {
-        let len = u32::from_le_bytes(head[..4].try_into().expect("four bytes")) as usize;
-        let number = u64::from_le_bytes(head[4..12].try_into().expect("eight bytes"));
-        let sum = u32::from_le_bytes(head[12..16].try_into().expect("four bytes"));
-        let start = at + RECORD_HEADER;
-        if len == 0 || len > RECORD_MAX || number != sequence || start + len > limit {
-            break;
-        }
-        let payload = &bytes[start..start + len];
-        if crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), payload) != sum {
-            break;
-        }
-        let Ok(ops) = op::decode(payload) else { break };
-        out.push(ops);
-        at = start + len;
-        sequence += 1;
+    while let Some(record) = record_at(bytes, at, limit).filter(|r| r.number == found.sequence) {
+        let Some(ops) = record.ops else { break };
+        found.commits.push(ops);
+        found.numbers.push(record.number);
+        found.sequence += 1;
+        at = record.end;
     }
-    (at as u64, sequence)
+    at as u64
+}
+
+/// Reads what stands behind damage: the end of the segment is known, so all of it was told.
+fn read_behind(bytes: &[u8], from: usize, named_end: u64, found: &mut Recovered) {
+    let limit = named_end.min(bytes.len() as u64) as usize;
+    let mut at = from + 1;
+    while let Some(record) = next_record(bytes, at, limit, found.sequence) {
+        at = record.end;
+        found.sequence = record.number + 1;
+        if let Some(ops) = record.ops {
+            found.commits.push(ops);
+            found.numbers.push(record.number);
+        }
+    }
 }
 
 impl Journal {
@@ -418,22 +502,79 @@ mod tests {
         assert_eq!(recover(dir.path()).unwrap().commits, [op(2)]);
     }
 
+    /// Three segments with the commits 1 to 3, 4 and 5; gives the first segment's file and where commit 2 begins and ends.
+    fn three(dir: &Path) -> (PathBuf, usize, usize) {
+        let (mut journal, _) = open(dir);
+        journal.commit(&[op(1)]).unwrap();
+        let begin = journal.end;
+        journal.commit(&[op(2)]).unwrap();
+        let end = journal.end;
+        journal.commit(&[op(3)]).unwrap();
+        let first = path(dir, journal.segment);
+        for n in [4, 5] {
+            // Without the room that was allocated in advance.
+            journal.file.set_len(journal.end).unwrap();
+            journal.begin_checkpoint().unwrap();
+            journal.commit(&[op(n)]).unwrap();
+        }
+        (first, begin as usize, end as usize)
+    }
+
     #[test]
-    fn damage_in_the_middle_is_named_and_what_is_before_it_counts() {
+    fn damage_in_the_middle_is_named_and_hides_nothing_behind_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (first, begin, end) = three(dir.path());
+        let whole = std::fs::read(&first).unwrap();
+        for at in begin..end {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            std::fs::write(&first, bytes).unwrap();
+            let found = recover(dir.path()).unwrap();
+            assert_eq!(found.commits, [op(1), op(3), op(4), op(5)], "byte {at}");
+            assert_eq!((found.hole(), found.damage.len(), found.next()), (Some(1), 1, 6), "byte {at}");
+            assert_eq!(found.since(3), [op(3), op(4), op(5)]);
+        }
+        // Cut off, or gone.
+        std::fs::write(&first, &whole[..begin]).unwrap();
+        let found = recover(dir.path()).unwrap();
+        assert_eq!((found.hole(), &found.commits[..]), (Some(1), &[op(1), op(4), op(5)][..]));
+        std::fs::write(&first, &whole).unwrap();
+        std::fs::remove_file(path(dir.path(), 2)).unwrap();
+        let found = recover(dir.path()).unwrap();
+        assert_eq!((found.hole(), &found.commits[..]), (Some(3), &[op(1), op(2), op(3), op(5)][..]));
+    }
+
+    #[test]
+    fn a_segment_without_its_header_hides_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        three(dir.path());
+        let second = path(dir.path(), 2);
+        let mut bytes = std::fs::read(&second).unwrap();
+        bytes[9] ^= 1;
+        std::fs::write(&second, bytes).unwrap();
+        let found = recover(dir.path()).unwrap();
+        assert_eq!(found.commits, (1..=5).map(op).collect::<Vec<_>>());
+        assert_eq!((found.hole(), found.damage.len(), found.next()), (Some(3), 1, 6));
+    }
+
+    #[test]
+    fn what_was_refused_does_not_come_back_by_damage_behind_it() {
         let dir = tempfile::tempdir().unwrap();
         let (mut journal, _) = open(dir.path());
         journal.commit(&[op(1)]).unwrap();
-        let keep = journal.end;
+        let mut bytes = Vec::new();
+        record_bytes(journal.sequence, &op::encode(&op(666)), &mut bytes);
+        journal.file.write_all_at(&bytes, journal.end).unwrap();
+        journal.abandon();
         journal.commit(&[op(2)]).unwrap();
-        let first = path(dir.path(), journal.segment);
         journal.begin_checkpoint().unwrap();
         journal.commit(&[op(3)]).unwrap();
-        let mut bytes = std::fs::read(&first).unwrap();
-        bytes[keep as usize + 20] ^= 1;
-        std::fs::write(&first, bytes).unwrap();
-        let found = recover(dir.path()).unwrap();
-        assert_eq!(found.commits, [op(1)]);
-        assert_eq!(found.damage.len(), 1);
+        // The header that said where the first segment ended is gone.
+        let second = path(dir.path(), 2);
+        let mut bytes = std::fs::read(&second).unwrap();
+        bytes[20] ^= 1;
+        std::fs::write(&second, bytes).unwrap();
+        assert_eq!(recover(dir.path()).unwrap().commits, [op(1), op(2), op(3)]);
     }
 
     #[test]

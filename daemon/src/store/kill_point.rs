@@ -1,6 +1,10 @@
 //! Named places at which the crash tests end the daemon. Without the feature `kill-points` they are nothing.
 
-use minder_proto::trial::KILL_POINTS;
+use minder_proto::trial::{KILL_POINTS, MEND_POINTS};
+
+fn is_listed(name: &str) -> bool {
+    KILL_POINTS.contains(&name) || MEND_POINTS.contains(&name)
+}
 
 /// Dies by SIGKILL if `MINDER_KILL_POINT` is `name:n` and this is the n-th passing of that name; after the time that
 /// `MINDER_KILL_LINGER` says.
@@ -14,7 +18,7 @@ pub fn reach(name: &'static str) {
 
     static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
-    debug_assert!(KILL_POINTS.contains(&name), "{name} is not in the list of kill points");
+    debug_assert!(is_listed(name), "{name} is not in the list of kill points");
     let wanted = WANTED.get_or_init(|| {
         let text = std::env::var(KILL_POINT).ok()?;
         let (name, n) = text.rsplit_once(':')?;
@@ -37,5 +41,5 @@ pub fn reach(name: &'static str) {
 #[cfg(not(feature = "kill-points"))]
 #[inline]
 pub fn reach(name: &'static str) {
-    debug_assert!(KILL_POINTS.contains(&name), "{name} is not in the list of kill points");
+    debug_assert!(is_listed(name), "{name} is not in the list of kill points");
 }

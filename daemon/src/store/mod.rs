@@ -43,7 +43,7 @@ pub(crate) use disk::TEMP_PREFIX;
 pub(crate) use files::Files;
 pub(crate) use journal::{Recovered, recover};
 pub(crate) use op::Op;
-pub(crate) use recover::{Target, replay};
+pub(crate) use recover::{Target, is_beginning, replay};
 #[cfg(test)]
 pub(crate) use {recover::Replayed, recover::tests as replay_tests};
 
@@ -111,11 +111,23 @@ impl Store {
         let found = recover(&home.journal())?;
         notes.extend(found.damage.iter().map(ToString::to_string));
         let mut files = Files::new(home.root());
-        let replayed = replay(&mut files, &found.commits)?;
+        let replayed = replay(&mut files, &found.commits, found.hole())?;
         notes.extend(replayed.notes);
         notes.extend(replayed.cut.iter().map(|file| format!("{file}: bytes past its last commit were cut")));
         for (session, why) in &replayed.quarantined {
             notes.push(format!("session {session} was moved to quarantine/: {why}"));
+        }
+        notes.extend(replayed.unfit.iter().map(|file| {
+            format!(
+                "{file}: what was committed to it beside a hole in the journal does not fit; left as it is"
+            )
+        }));
+        if found.hole().is_some() {
+            let why: Vec<String> = found.damage.iter().map(ToString::to_string).collect();
+            recover::set_journal_aside(&mut files, &home.journal(), &why.join("\n"))?;
+            notes.push(
+                "what can be read of the journal was applied, and it was moved to quarantine/".to_owned(),
+            );
         }
         let state = load::load(home, &mut notes)?;
         let mut feed = feed::Feed::open(&home.feed())?;

@@ -1,11 +1,12 @@
 //! Replaying the journal over the files: what a start does before anything else. Replaying twice equals
 //! replaying once, and a replay may itself be cut off anywhere.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use minder_proto::event::Line;
 use minder_proto::id::SessionId;
+use minder_proto::record::SessionRecord;
 
 use super::disk::{self, DiskError, at};
 use super::files::Files;
@@ -25,6 +26,8 @@ pub struct Replayed {
     pub notes: Vec<String>,
     /// Files that held bytes past their last commit, which were cut.
     pub cut: Vec<String>,
+    /// Beside a hole in the journal: files that what was committed to them does not fit, and that were left as they are.
+    pub unfit: BTreeSet<String>,
 }
 
 /// What a replay changes: the store's files, or a picture of them.
@@ -36,6 +39,11 @@ pub trait Target {
     fn cut(&mut self, file: &str, segment: u64, len: u64) -> Result<bool, DiskError>;
     /// Moves the folder of a session that cannot be trusted aside.
     fn set_aside(&mut self, session: SessionId, why: &str) -> Result<(), DiskError>;
+    /// Whether these bytes can be appended there and nothing else is harmed: they stand there, wholly or in part, or
+    /// the file ends right before them.
+    fn bears(&mut self, file: &str, segment: u64, offset: u64, bytes: &[u8]) -> Result<bool, DiskError>;
+    /// What a file holds; nothing, where it cannot be read.
+    fn whole(&self, file: &str) -> Option<Vec<u8>>;
 }
 
 impl Target for Files {
@@ -50,19 +58,55 @@ impl Target for Files {
     fn set_aside(&mut self, session: SessionId, why: &str) -> Result<(), DiskError> {
         quarantine(self.root(), session, why)
     }
+
+    fn bears(&mut self, file: &str, segment: u64, offset: u64, bytes: &[u8]) -> Result<bool, DiskError> {
+        Files::bears(self, file, segment, offset, bytes)
+    }
+
+    fn whole(&self, file: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.lies(file)).ok()
+    }
 }
 
-/// Applies every commit in order.
-pub fn replay(files: &mut impl Target, commits: &[Vec<Op>]) -> Result<Replayed, DiskError> {
+/// True if what stands in the place of these bytes is the beginning of them, or was never written.
+pub fn is_beginning(there: &[u8], of: &[u8]) -> bool {
+    // A file system may have grown the file before its data.
+    let written = there.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
+    of.starts_with(&there[..written])
+}
+
+/// Applies every commit in order. `hole` says how many of them stand before the first that is missing, if any is.
+///
+/// Beside a hole nobody knows what the files should hold, only what they do hold, which as a rule is all of it, for what
+/// was told was applied. So there nothing is cut, a record is not set back, and a line goes where it fits and nowhere
+/// else. A session that misses what went before is left with what it has: nothing behind the hole is done to it.
+pub fn replay(
+    files: &mut impl Target,
+    commits: &[Vec<Op>],
+    hole: Option<usize>,
+) -> Result<Replayed, DiskError> {
     let mut done = Replayed { commits: commits.len() as u64, ..Replayed::default() };
     let (skip, retired) = superseded(commits);
     let mut ends: HashMap<(String, u64), u64> = HashMap::new();
     let mut distrusted: HashSet<SessionId> = HashSet::new();
-    for (index, op) in commits.iter().flatten().enumerate() {
+    let mut behind: HashSet<SessionId> = HashSet::new();
+    let all = commits.iter().enumerate().flat_map(|(n, ops)| ops.iter().map(move |op| (n, op)));
+    for (index, (commit, op)) in all.enumerate() {
         if skip[index] || op.session().is_some_and(|s| distrusted.contains(&s)) {
             continue;
         }
         reach("recover.before-op");
+        if let Some(hole) = hole {
+            let left = op.session().filter(|s| behind.contains(s) && !matches!(op, Op::Retire { .. }));
+            let fit = if left.is_some() { Fit::Not } else { fit(files, op)? };
+            if fit == Fit::Not {
+                done.unfit.insert(op.path());
+                behind.extend(op.session().filter(|_| commit >= hole && matches!(op, Op::Append { .. })));
+            }
+            if fit != Fit::Open {
+                continue;
+            }
+        }
         match (files.redo(op)?, op.session()) {
             // Its folder may have left the trash long ago.
             (Some(_), Some(session)) if retired.contains(&session) => {}
@@ -86,7 +130,7 @@ pub fn replay(files: &mut impl Target, commits: &[Vec<Op>]) -> Result<Replayed, 
     }
     for ((file, segment), end) in ends {
         let session = Op::Remove { file: file.clone() }.session();
-        if session.is_some_and(|s| distrusted.contains(&s)) {
+        if hole.is_some() || session.is_some_and(|s| distrusted.contains(&s)) {
             continue;
         }
         reach("recover.before-cut");
@@ -96,6 +140,38 @@ pub fn replay(files: &mut impl Target, commits: &[Vec<Op>]) -> Result<Replayed, 
     }
     reach("recover.done");
     Ok(done)
+}
+
+/// How an operation beside a hole stands to what is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// It can be done, and nothing else is harmed.
+    Open,
+    /// It was done, and others after it.
+    Passed,
+    /// It does not fit.
+    Not,
+}
+
+fn fit(files: &mut impl Target, op: &Op) -> Result<Fit, DiskError> {
+    Ok(match op {
+        Op::Append { file, segment, offset, bytes } => {
+            if files.bears(file, *segment, *offset, bytes)? {
+                Fit::Open
+            } else {
+                Fit::Not
+            }
+        }
+        Op::Replace { file, bytes } => {
+            let seq = |bytes: &[u8]| serde_json::from_slice(bytes).ok().map(|r: SessionRecord| r.last_seq);
+            let there = files.whole(file).unwrap_or_default();
+            // A ledger that was rewritten and has grown since, a record that has moved on.
+            let passed = there.len() > bytes.len() && there.starts_with(bytes);
+            let newer = file.ends_with("/session.json") && seq(&there) > seq(bytes);
+            if passed || newer { Fit::Passed } else { Fit::Open }
+        }
+        _ => Fit::Open,
+    })
 }
 
 /// For every operation, whether a later one makes it void because the file is replaced or removed as a whole; and
@@ -146,6 +222,24 @@ pub fn quarantine(root: &Path, session: SessionId, why: &str) -> Result<(), Disk
         Ok(()) => {}
     }
     write_why(&to, why)
+}
+
+/// Moves the whole journal aside, in one step, and says why beside it: what it came to was applied. Commits go on in a
+/// fresh one, so that the next start reads them without the damage before them.
+pub fn set_journal_aside(files: &mut Files, journal: &Path, why: &str) -> Result<(), DiskError> {
+    let root = files.root().to_owned();
+    let dir = root.join("quarantine");
+    disk::make_dir(&dir)?;
+    super::files::sync_everything(&root, &files.take_touched())?;
+    reach("recover.synced");
+    let to = free_name(&dir, "journal");
+    write_why(&to, why)?;
+    std::fs::rename(journal, &to).map_err(at(journal))?;
+    disk::sync_dir(&dir)?;
+    disk::sync_dir(&root)?;
+    reach("recover.aside");
+    disk::make_dir(journal)?;
+    disk::sync_dir(&root)
 }
 
 /// Moves one file aside and says why beside it.
@@ -313,11 +407,67 @@ pub(crate) mod tests {
             }
             for _ in 0..2 {
                 let mut files = Files::new(other.path());
-                let done = replay(&mut files, &commits).unwrap();
+                let done = replay(&mut files, &commits, None).unwrap();
                 prop_assert!(done.quarantined.is_empty(), "{:?}", done.quarantined);
                 prop_assert_eq!(tree(other.path()), tree(good.path()));
             }
         }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+        /// Whatever is missing of the journal, nothing that was applied goes: every timeline stays as it was, and a
+        /// second replay changes nothing more.
+        #[test]
+        fn beside_a_hole_nothing_goes_that_was_applied(
+            steps in prop::collection::vec((any::<u8>(), any::<u8>()), 1..40),
+            at in any::<prop::sample::Index>(),
+            missing in 1..5usize,
+        ) {
+            let mut commits = history(&steps);
+            prop_assume!(!commits.is_empty());
+            let dir = tempfile::tempdir().unwrap();
+            ready(dir.path());
+            let mut files = Files::new(dir.path());
+            commits.iter().flatten().for_each(|op| files.apply(op).unwrap());
+            let logs = |root: &Path| {
+                let mut tree = tree(root);
+                tree.retain(|name, _| name.contains("timeline"));
+                tree
+            };
+            let before = logs(dir.path());
+            let hole = at.index(commits.len());
+            commits.drain(hole..commits.len().min(hole + missing));
+            let done = replay(&mut Files::new(dir.path()), &commits, Some(hole)).unwrap();
+            prop_assert!(done.quarantined.is_empty());
+            prop_assert_eq!(logs(dir.path()), before);
+            let once = tree(dir.path());
+            replay(&mut Files::new(dir.path()), &commits, Some(hole)).unwrap();
+            prop_assert_eq!(tree(dir.path()), once);
+        }
+    }
+
+    #[test]
+    fn behind_a_hole_a_session_that_misses_lines_keeps_what_it_has() {
+        let dir = tempfile::tempdir().unwrap();
+        ready(dir.path());
+        let ids = [SessionId::random(), SessionId::random()];
+        let line = |s: usize, n: u64| Op::Append {
+            file: format!("sessions/{}/timeline.jsonl", ids[s]),
+            segment: 1,
+            offset: (n - 1) * 10,
+            bytes: format!("{{\"seq\":{n}}}\n").into_bytes(),
+        };
+        // Of one the second line is missing; the other has all of its own.
+        let commits = vec![vec![line(0, 1), line(1, 1)], vec![line(0, 3), line(1, 2)], vec![line(1, 3)]];
+        let done = replay(&mut Files::new(dir.path()), &commits, Some(1)).unwrap();
+        assert!(done.quarantined.is_empty());
+        let file = |s: usize| format!("sessions/{}/timeline.jsonl", ids[s]);
+        assert_eq!(done.unfit, BTreeSet::from([file(0)]));
+        let text = |s: usize| std::fs::read_to_string(dir.path().join(file(s))).unwrap();
+        assert_eq!(text(0), "{\"seq\":1}\n");
+        assert_eq!(text(1), "{\"seq\":1}\n{\"seq\":2}\n{\"seq\":3}\n");
     }
 
     #[test]
@@ -334,7 +484,7 @@ pub(crate) mod tests {
             offset: 50,
             bytes: b"{}\n".to_vec(),
         }]];
-        let done = replay(&mut Files::new(dir.path()), &commits).unwrap();
+        let done = replay(&mut Files::new(dir.path()), &commits, None).unwrap();
         assert_eq!(done.quarantined.len(), 1);
         assert!(!folder.exists());
         let aside = dir.path().join("quarantine").join(id.to_string());

@@ -9,6 +9,8 @@ use minder_proto::{snapshot, timeline};
 
 use super::*;
 
+mod damage;
+
 fn record(label: &str) -> SessionRecord {
     SessionRecord {
         id: SessionId::random(),
