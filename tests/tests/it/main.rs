@@ -14,6 +14,7 @@ mod docs;
 mod hooks;
 mod house;
 mod j;
+mod j_damage;
 mod j_disk;
 mod scene;
 mod strace;
