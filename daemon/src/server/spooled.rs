@@ -12,23 +12,27 @@ fn parse<C: DeserializeOwned>(params: serde_json::Value) -> Result<C, Fault> {
     serde_json::from_value(params).map_err(|e| Fault::new(Kind::InvalidParams, e.to_string()))
 }
 
-/// Applies one; `key` is its file's name, so that a second try repeats nothing.
+/// Applies one, so that a second try repeats nothing: by its own key where it has one, by its file's name elsewhere. Its
+/// own key guards against what its sender does again by another way, too.
 pub async fn apply(ctx: &Context, spooled: Spooled, key: String) -> Result<(), Fault> {
     let origin = Origin::Spooled { at: spooled.at, started: ctx.started.at };
     match spooled.method.as_str() {
         rpc::Declare::METHOD => {
-            let call = rpc::Declare { key: Some(key), ..parse(spooled.params)? };
+            let mut call: rpc::Declare = parse(spooled.params)?;
+            call.key.get_or_insert(key);
             session::declare(ctx, call, origin).await.map(|_| ())
         }
         rpc::Send::METHOD => {
             let mut call: rpc::Send = parse(spooled.params)?;
-            // A key of the sender's own guards against its own repeats too.
             call.key.get_or_insert(key);
             message::send(ctx, call, origin).await.map(|_| ())
         }
         rpc::Ack::METHOD => message::ack(ctx, parse(spooled.params)?, origin).await.map(|_| ()),
         rpc::HookEvent::METHOD => {
-            let call = rpc::HookEvent { key, ..parse(spooled.params)? };
+            let mut call: rpc::HookEvent = parse(spooled.params)?;
+            if call.key.is_empty() {
+                call.key = key;
+            }
             ctx.hooks.event(call, hook::Origin::Spooled(spooled.at)).await.map(|_| ())
         }
         other => Err(Fault::new(Kind::InvalidParams, format!("{other:?} is not taken from the spool"))),

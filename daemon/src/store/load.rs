@@ -12,7 +12,7 @@ use minder_proto::queue;
 use minder_proto::record::{KeyLine, SessionRecord, Watcher};
 use minder_proto::stamp::Stamp;
 
-use super::disk::{self, DiskError, at};
+use super::disk::{DiskError, at};
 use super::recover::quarantine_file;
 use super::state::{Inbox, Remembered, Session, State};
 
@@ -29,7 +29,6 @@ pub fn load(home: &Home, notes: &mut Vec<String>) -> Result<State, DiskError> {
             notes.push(format!("{}: not a session's folder; left alone", entry.path().display()));
             continue;
         };
-        sweep(&entry.path())?;
         match session(home, id, notes)? {
             Ok(session) => index(&mut state, id, session, notes),
             Err(why) => {
@@ -40,7 +39,6 @@ pub fn load(home: &Home, notes: &mut Vec<String>) -> Result<State, DiskError> {
     }
     let (queue, queue_len) = ledger(&home.operator().join("queue.jsonl"), notes)?;
     state.operator = Arc::new(Inbox { queue, tail: None, queue_len });
-    sweep(home.root())?;
     keys(home, &mut state, notes)?;
     state.closed_len = length(&home.closed())?;
     Ok(state)
@@ -163,15 +161,4 @@ fn length(file: &Path) -> Result<u64, DiskError> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(0),
         Err(e) => Err(at(file)(e)),
     }
-}
-
-/// Removes what a crash left half written: such a file was never renamed into place.
-fn sweep(dir: &Path) -> Result<(), DiskError> {
-    for entry in std::fs::read_dir(dir).map_err(at(dir))? {
-        let entry = entry.map_err(at(dir))?;
-        if entry.file_name().to_str().is_some_and(|n| n.starts_with(disk::TEMP_PREFIX)) {
-            disk::remove(&entry.path())?;
-        }
-    }
-    Ok(())
 }

@@ -25,11 +25,13 @@ mod load;
 mod op;
 mod owner;
 mod patience;
+mod pointers;
 mod recover;
 mod seeded;
 mod sizes;
 pub mod spool;
 mod state;
+mod sweep;
 mod txn;
 
 pub use disk::DiskError;
@@ -129,6 +131,7 @@ impl Store {
                 "what can be read of the journal was applied, and it was moved to quarantine/".to_owned(),
             );
         }
+        sweep::sweep(home, replayed.commits > 0)?;
         let state = load::load(home, &mut notes)?;
         let mut feed = feed::Feed::open(&home.feed())?;
         if !trial::fault("feed-silent-at-start") {
@@ -136,8 +139,20 @@ impl Store {
             feed.ring_all();
         }
         let flush = config.store.durability == Durability::Flush;
-        let journal = journal::Journal::open(&home.journal(), &found, flush)?;
+        let mut journal = journal::Journal::open(&home.journal(), &found, flush)?;
         kill_point::reach("recover.opened");
+        let mut unapplied = std::collections::VecDeque::new();
+        let pointers = pointers::mend(home, &state)?;
+        // A disk that takes nothing now does not keep the daemon from serving what is there.
+        if !pointers.is_empty() && journal.commit(std::slice::from_ref(&pointers)).is_ok() {
+            for op in pointers {
+                let what = if matches!(op, Op::Remove { .. }) { "removed" } else { "written anew" };
+                notes.push(format!("{}: did not fit the records; {what}", op.path()));
+                if files.apply(&op).is_err() {
+                    unapplied.push_back(op);
+                }
+            }
+        }
         let (commands, receiver) = channel();
         let counters =
             Arc::new(Mutex::new(Counters { journal_bytes: journal.bytes(), ..Counters::default() }));
@@ -153,7 +168,7 @@ impl Store {
             counters: Arc::clone(&counters),
             commands: receiver,
             myself: commands.clone(),
-            unapplied: std::collections::VecDeque::new(),
+            unapplied,
             read_only: None,
             checkpoint: Checkpoint::due(replayed.commits > 0),
         };
@@ -202,6 +217,15 @@ impl Store {
     pub fn stop(&self) {
         let (done, wait) = channel();
         if self.commands.send(Command::Stop(done)).is_ok() {
+            let _ = wait.recv();
+        }
+    }
+
+    /// Ends the owner's thread as a crash would: nothing more is written.
+    #[cfg(test)]
+    pub(crate) fn vanish(&self) {
+        let (done, wait) = channel();
+        if self.commands.send(Command::Vanish(done)).is_ok() {
             let _ = wait.recv();
         }
     }

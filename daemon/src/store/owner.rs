@@ -24,7 +24,7 @@ use super::op::{self, Op};
 use super::seeded;
 use super::sizes;
 use super::state::State;
-use super::txn::{Appended, Contributor, Done, Txn, Undo, roll_back};
+use super::txn::{Appended, Contributor, Done, Txn, Undo, after, roll_back};
 
 /// Most mutations in one group, and most bytes.
 const GROUP: usize = 512;
@@ -54,6 +54,9 @@ pub enum Command {
     },
     /// Finish: everything is applied, synced, and the journal empty if the disk lets it.
     Stop(Sender<()>),
+    /// End as a crash does.
+    #[cfg(test)]
+    Vanish(Sender<()>),
 }
 
 /// Counters that `daemon.status` shows.
@@ -130,6 +133,8 @@ impl Owner {
                 None => self.commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             let stop = match first {
+                #[cfg(test)]
+                Ok(Command::Vanish(done)) => return drop(done),
                 Ok(command) => self.serve(command),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return self.finish(),
@@ -162,6 +167,8 @@ impl Owner {
                 Command::Read(look) => look(&self.state),
                 Command::Synced { last, result } => self.checkpoint_synced(last, result),
                 Command::Stop(done) => return Some(done),
+                #[cfg(test)]
+                Command::Vanish(_) => unreachable!("nobody else uses a store that vanishes"),
             }
         }
         None
@@ -182,7 +189,10 @@ impl Owner {
         let mut next = Some(first);
         while let Some(mut job) = next.take() {
             let mut txn = Txn::new(&mut self.state, &mut self.files, &self.config, now);
-            let result = job.run(&mut txn).map(|()| contribute(&self.contributors, &mut txn));
+            let result = job.run(&mut txn).and_then(|()| {
+                contribute(&self.contributors, &mut txn);
+                txn.measure()
+            });
             match result {
                 Err(fault) => {
                     lost.extend(txn.roll_back());
@@ -377,12 +387,19 @@ impl Owner {
             };
             let mut bytes = serde_json::to_vec(&line).expect("a tombstone is plain data");
             bytes.push(b'\n');
-            let offset = self.state.closed_len;
-            let len = bytes.len() as u64;
+            let found = match self.files.look("closed.jsonl") {
+                Ok(files::Found::Len(len)) => len,
+                _ => 0,
+            };
+            let (offset, bytes) = after(found, self.state.closed_len, bytes);
+            let len = offset + bytes.len() as u64;
+            // What a replay would write into its folder, so that none comes back with half of it.
+            let own = [minder_proto::timeline::ACTIVE, "session.json", "queue.jsonl", "watchers.json"];
+            files.extend(own.map(|name| format!("sessions/{id}/{name}")));
             let mut ops: Vec<Op> = files.into_iter().map(|file| Op::Remove { file }).collect();
             ops.push(Op::Append { file: "closed.jsonl".into(), segment: 0, offset, bytes });
             if self.journal.commit(std::slice::from_ref(&ops)).is_ok() {
-                self.state.closed_len += len;
+                self.state.closed_len = len;
                 for op in ops {
                     self.apply(op);
                 }

@@ -87,6 +87,7 @@ pub fn replay(
 ) -> Result<Replayed, DiskError> {
     let mut done = Replayed { commits: commits.len() as u64, ..Replayed::default() };
     let (skip, retired) = superseded(commits);
+    let cut_later = overlapped(commits);
     let mut ends: HashMap<(String, u64), u64> = HashMap::new();
     let mut distrusted: HashSet<SessionId> = HashSet::new();
     let mut behind: HashSet<SessionId> = HashSet::new();
@@ -96,6 +97,8 @@ pub fn replay(
             continue;
         }
         reach("recover.before-op");
+        let shortened = cut_later.get(&index).map(|len| shorten(op, *len));
+        let op = shortened.as_ref().unwrap_or(op);
         if let Some(hole) = hole {
             let left = op.session().filter(|s| behind.contains(s) && !matches!(op, Op::Retire { .. }));
             let fit = if left.is_some() { Fit::Not } else { fit(files, op)? };
@@ -208,6 +211,38 @@ fn superseded(commits: &[Vec<Op>]) -> (Vec<bool>, HashSet<SessionId>) {
         }
     }
     (skip, retired)
+}
+
+/// Appends of which a foreign hand cut something off before the next one: by their places, how many of their bytes were
+/// still there then. To write all of them again would cut what came after.
+fn overlapped(commits: &[Vec<Op>]) -> HashMap<usize, usize> {
+    let ops: Vec<&Op> = commits.iter().flatten().collect();
+    let mut next: HashMap<(&str, u64), u64> = HashMap::new();
+    let mut found = HashMap::new();
+    for (i, op) in ops.iter().enumerate().rev() {
+        match op {
+            Op::Append { file, segment, offset, bytes } => {
+                let next = next.entry((file, *segment)).or_insert(u64::MAX);
+                if offset + bytes.len() as u64 > *next {
+                    found.insert(i, next.saturating_sub(*offset) as usize);
+                }
+                *next = (*next).min(*offset);
+            }
+            Op::Replace { file, .. } | Op::Remove { file } => {
+                next.remove(&(file.as_str(), 0));
+            }
+            Op::Seal { .. } | Op::Retire { .. } => {}
+        }
+    }
+    found
+}
+
+fn shorten(op: &Op, len: usize) -> Op {
+    let mut op = op.clone();
+    if let Op::Append { bytes, .. } = &mut op {
+        bytes.truncate(len);
+    }
+    op
 }
 
 /// Moves a session's folder aside and says why beside it.

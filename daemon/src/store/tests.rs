@@ -82,6 +82,9 @@ impl Rig {
 
     /// Forgets the daemon without a clean stop: the next one replays the journal.
     fn crash(&mut self) {
+        // What it does after an answer is done by then.
+        let _ = self.runtime.block_on(self.store.read(|_| ()));
+        self.store.vanish();
         self.store = Self::open(&self.dir);
     }
 

@@ -76,6 +76,8 @@ pub struct Txn<'a> {
     appended: Vec<Appended>,
     bound: Vec<(SessionId, Option<Process>)>,
     lost: Vec<SessionId>,
+    /// How long the files of keys and of tombstones are, where this mutation appends to them.
+    lists: [Option<u64>; 2],
 }
 
 pub(super) struct Done {
@@ -105,6 +107,7 @@ impl<'a> Txn<'a> {
             appended: Vec::new(),
             bound: Vec::new(),
             lost: Vec::new(),
+            lists: [None; 2],
         }
     }
 
@@ -193,6 +196,8 @@ impl<'a> Txn<'a> {
         if after == before {
             return Ok(result);
         }
+        // A folder that a foreign hand took away must not come back with a record in it and nothing else.
+        self.touch(Party::Session(id))?;
         self.dirty_records.insert(id);
         if after.label != before.label {
             self.set_label(before.label.clone(), None);
@@ -221,6 +226,7 @@ impl<'a> Txn<'a> {
     /// Replaces who watches a session.
     pub fn set_watchers(&mut self, id: SessionId, watchers: Vec<Watcher>) -> Result<(), Fault> {
         if self.session(id)?.watchers != watchers {
+            self.touch(Party::Session(id))?;
             self.session_mut(id)?.watchers = watchers;
             self.dirty_watchers.insert(id);
         }
@@ -493,12 +499,11 @@ impl<'a> Txn<'a> {
         let fresh = known.is_some_and(|t| t.seq == 0 && t.len == 0);
         if !fresh {
             let found = self.files.look(&file).map_err(io)?;
-            let absent_is_fine = found == Found::Absent && known.is_none_or(|t| t.len == 0);
             let Some(len) = (match found {
                 Found::Len(len) => Some(len),
-                Found::Absent if absent_is_fine || party == Party::Operator => Some(0),
+                Found::Absent => Some(0),
                 Found::NoFolder if party == Party::Operator => Some(0),
-                Found::Absent | Found::NoFolder => None,
+                Found::NoFolder => None,
             }) else {
                 if let Party::Session(id) = party {
                     self.lost.push(id);
@@ -587,6 +592,18 @@ impl<'a> Txn<'a> {
         self.append(party, Body::Note { what: what.to_owned(), text: text.to_owned() }).map(|_| ())
     }
 
+    /// Looks how long the lists are that this mutation appends to: a foreign hand may have cut or lengthened them.
+    pub(super) fn measure(&mut self) -> Result<(), Fault> {
+        let used = [("keys.jsonl", !self.keys.is_empty()), ("closed.jsonl", !self.closed.is_empty())];
+        for (slot, (file, used)) in self.lists.iter_mut().zip(used) {
+            if used {
+                let found = self.files.look(file).map_err(|e| Fault::new(Kind::ReadOnly, e.to_string()))?;
+                *slot = Some(if let Found::Len(len) = found { len } else { 0 });
+            }
+        }
+        Ok(())
+    }
+
     /// Everything done so far is taken back.
     pub(super) fn roll_back(self) -> Vec<SessionId> {
         let Self { state, undo, lost, .. } = self;
@@ -609,6 +626,7 @@ impl<'a> Txn<'a> {
             appended,
             bound,
             lost,
+            lists,
             ..
         } = self;
         let mut ops = Vec::new();
@@ -663,12 +681,14 @@ impl<'a> Txn<'a> {
             });
         }
         undo.push(Undo::Lengths { keys: state.keys_len, closed: state.closed_len });
-        for (file, bytes, len) in
-            [("keys.jsonl", keys, &mut state.keys_len), ("closed.jsonl", closed, &mut state.closed_len)]
-        {
+        let [keys_at, closed_at] = lists;
+        for (file, bytes, found, len) in [
+            ("keys.jsonl", keys, keys_at, &mut state.keys_len),
+            ("closed.jsonl", closed, closed_at, &mut state.closed_len),
+        ] {
             if !bytes.is_empty() {
-                let offset = *len;
-                *len += bytes.len() as u64;
+                let (offset, bytes) = after(found.unwrap_or(*len), *len, bytes);
+                *len = offset + bytes.len() as u64;
                 ops.push(Op::Append { file: file.to_owned(), segment: 0, offset, bytes });
             }
         }
@@ -680,6 +700,14 @@ impl<'a> Txn<'a> {
         }
         Done { ops, undo, appended, bound, lost, parties }
     }
+}
+
+/// Where lines go in a list of this length, and the lines: on a fresh one, where a foreign hand may have left half a line.
+pub(super) fn after(found: u64, known: u64, mut lines: Vec<u8>) -> (u64, Vec<u8>) {
+    if found != known && found > 0 {
+        lines.insert(0, b'\n');
+    }
+    (found, lines)
 }
 
 /// Takes changes back, newest first.

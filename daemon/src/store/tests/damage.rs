@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use minder_proto::record::Watcher;
+
 use super::*;
 
 /// The last segment of the journal that anything was written to, with the place of a note in it.
@@ -55,4 +57,177 @@ fn a_start_with_a_damaged_journal_loses_nothing_and_neither_do_those_after_it() 
     assert_eq!(texts(&rig, id), ["one", "two", "three", "four", "five"]);
     let aside = std::fs::read_dir(home.quarantine()).unwrap().count();
     assert_eq!(aside, 2, "once, with its reason");
+}
+
+/// What a start leaves of `labels/` and `bindings/`.
+fn pointers(home: &Home) -> Vec<String> {
+    let mut found: Vec<String> = recover::tests::tree(home.root()).into_keys().collect();
+    found.retain(|name| name.starts_with("labels/") || name.starts_with("bindings/"));
+    found
+}
+
+#[test]
+fn a_session_that_is_set_aside_or_taken_away_leaves_no_label_and_no_conversation() {
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    let [cut, taken, stays] = ["cut", "taken", "stays"].map(|label| {
+        let mut record = record(label);
+        record.bindings.push(minder_proto::record::Binding {
+            harness: "claude".into(),
+            id: format!("conversation {label}"),
+            since: Stamp::now(),
+            until: None,
+            why: "startup".into(),
+            transcript: None,
+        });
+        let id = record.id;
+        rig.write(move |txn| txn.create(record)).unwrap();
+        id
+    });
+    rig.store.stop();
+    rig.crash();
+    // A line is told that lies where the file does not reach any more, and a folder goes while nobody serves.
+    say(&rig, cut, "here");
+    std::fs::write(home.session(cut).join(timeline::ACTIVE), "").unwrap();
+    std::fs::remove_dir_all(home.session(taken)).unwrap();
+    std::fs::remove_file(home.label("stays")).unwrap();
+    rig.crash();
+    let expected = vec![
+        format!("bindings/claude/{}", minder_proto::layout::file_name("conversation stays")),
+        "labels/stays".to_owned(),
+    ];
+    assert_eq!(pointers(&home), expected);
+    rig.crash();
+    assert_eq!(pointers(&home), expected);
+    rig.declare(stays, Declared::Done).unwrap();
+    rig.create("cut");
+    rig.create("taken");
+}
+
+#[test]
+fn a_folder_that_was_taken_away_does_not_come_back_by_a_change_or_a_replay() {
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    let (id, other) = (rig.create("api"), rig.create("web"));
+    std::fs::remove_dir_all(home.session(id)).unwrap();
+    let watcher = Watcher {
+        watcher: other,
+        sources: Vec::new(),
+        states: minder_proto::state::StateSet::of(&[Declared::Review]),
+        since: Stamp::now(),
+        unknown: serde_json::Map::new(),
+    };
+    let change = rig.write(move |txn| txn.set_watchers(id, vec![watcher]));
+    assert_eq!(change.unwrap_err().kind, Kind::Gone);
+    assert!(!home.session(id).exists());
+    rig.crash();
+    assert!(!home.session(id).exists(), "nor from the journal, which has all of it");
+    assert!(snapshot::tombstone(&home, id).is_some());
+    assert_eq!(pointers(&home), ["labels/web"]);
+}
+
+#[test]
+fn a_timeline_that_was_taken_away_is_begun_anew_with_a_note() {
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    let id = rig.create("api");
+    rig.declare(id, Declared::Working).unwrap();
+    for restart in [false, true] {
+        if restart {
+            rig.store.stop();
+            rig.crash();
+        }
+        std::fs::remove_file(home.session(id).join(timeline::ACTIVE)).unwrap();
+        rig.declare(id, if restart { Declared::Done } else { Declared::Review }).unwrap();
+    }
+    assert_eq!(rig.seqs(id), [5, 6], "numbers that were given are not given again");
+    let first = &timeline::last(&home.session(id), 10).unwrap()[0];
+    assert!(matches!(&first.body, Body::Note { what, .. } if what == "torn"));
+}
+
+#[test]
+fn lists_that_were_changed_from_outside_take_the_next_line_whole() {
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    let remember = |rig: &Rig, key: &'static str| {
+        rig.write(move |txn| {
+            txn.remember(key.to_owned(), 1, serde_json::Value::Null);
+            Ok(())
+        })
+        .unwrap();
+    };
+    let close = |rig: &Rig, label: &str| {
+        let id = rig.create(label);
+        rig.write(move |txn| {
+            let line = ClosedLine {
+                id,
+                label: String::new(),
+                title: String::new(),
+                state: Declared::Idle,
+                note: None,
+                by: Author::Operator,
+                at: Stamp::now(),
+            };
+            txn.close(line)
+        })
+        .unwrap();
+        id
+    };
+    remember(&rig, "one");
+    let first = close(&rig, "first");
+    for change in [&b"half a li"[..], b"", b"\n"] {
+        for file in [home.keys(), home.closed()] {
+            let mut bytes = std::fs::read(&file).unwrap();
+            bytes.extend_from_slice(change);
+            if change.is_empty() {
+                bytes.truncate(bytes.len() - 5);
+            }
+            std::fs::write(&file, bytes).unwrap();
+        }
+        let key: &'static str = if change.is_empty() { "three" } else { "two" };
+        remember(&rig, key);
+        let second = close(&rig, "second");
+        for _ in 0..2 {
+            let known = rig.runtime.block_on(rig.store.read(move |s| s.remembered(key).is_some())).unwrap();
+            assert!(known && snapshot::tombstone(&home, second).is_some(), "{change:?}");
+            rig.crash();
+        }
+    }
+    assert!(snapshot::tombstone(&home, first).is_some());
+}
+
+#[test]
+fn no_temporary_file_stays_anywhere() {
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    let id = rig.create("api");
+    disk::make_dir(&home.root().join("bindings/claude")).unwrap();
+    disk::make_dir(&home.trash().join(id.to_string())).unwrap();
+    let folders = [
+        home.root().to_owned(),
+        home.session(id),
+        home.sessions(),
+        home.trash(),
+        home.trash().join(id.to_string()),
+        home.operator(),
+        home.root().join("labels"),
+        home.root().join("bindings"),
+        home.root().join("bindings/claude"),
+        home.followers(),
+        home.spool(),
+        home.quarantine(),
+    ];
+    for folder in &folders {
+        std::fs::write(folder.join(".tmp-file"), "{").unwrap();
+    }
+    let (old, fresh) = (home.session(id).join("cursors.new"), home.followers().join("ci.new"));
+    for file in [&old, &fresh] {
+        std::fs::write(file, "{").unwrap();
+    }
+    let age = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 60 * 60);
+    std::fs::File::options().write(true).open(&old).unwrap().set_modified(age).unwrap();
+    rig.crash();
+    let left: Vec<_> = folders.iter().filter(|folder| folder.join(".tmp-file").exists()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!((old.exists(), fresh.exists()), (false, true), "one may be being written right now");
 }
