@@ -59,7 +59,7 @@ pub fn pass(root: &Path, journal: &Recovered, kept: &mut Kept) -> Result<Pass, D
     }
     for file in &replayed.unfit {
         look.sheet(file, |sheet| {
-            sheet.damage("what was committed to it beside a hole in the journal does not fit")
+            sheet.damage("what was committed to it beside a hole in the journal does not fit");
         });
     }
     for file in &replayed.cut {

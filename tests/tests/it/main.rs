@@ -17,6 +17,7 @@ mod j;
 mod j_damage;
 mod j_disk;
 mod scene;
+mod spool_keys;
 mod strace;
 mod tour;
 mod transcripts;

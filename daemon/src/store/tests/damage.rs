@@ -52,7 +52,7 @@ fn a_start_with_a_damaged_journal_loses_nothing_and_neither_do_those_after_it() 
     say(&rig, id, "five");
     let timeline = home.session(id).join(timeline::ACTIVE);
     let text = std::fs::read_to_string(&timeline).unwrap();
-    std::fs::write(&timeline, &text[..text[..text.len() - 1].rfind('\n').unwrap() + 1]).unwrap();
+    std::fs::write(&timeline, &text[..=text[..text.len() - 1].rfind('\n').unwrap()]).unwrap();
     rig.crash();
     assert_eq!(texts(&rig, id), ["one", "two", "three", "four", "five"]);
     let aside = std::fs::read_dir(home.quarantine()).unwrap().count();
