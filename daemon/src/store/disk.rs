@@ -38,6 +38,10 @@ pub fn open_rw(path: &Path) -> io::Result<File> {
 
 /// Writes a whole file beside its place and renames it there. Nothing is synced: the journal has it.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    replace_with(path, bytes, false)
+}
+
+fn replace_with(path: &Path, bytes: &[u8], sync: bool) -> Result<(), DiskError> {
     let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("file");
     let temp = path.with_file_name(format!("{TEMP_PREFIX}{name}"));
     let mut file = OpenOptions::new()
@@ -47,12 +51,36 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
         .mode(0o600)
         .open(&temp)
         .map_err(at(&temp))?;
-    if let Err(error) = file.write_all(bytes) {
+    let written = file.write_all(bytes).and_then(|()| if sync { file.sync_all() } else { Ok(()) });
+    if let Err(error) = written {
         let _ = std::fs::remove_file(&temp);
         return Err(DiskError { path: path.to_owned(), error });
     }
     reach("replace.written");
     std::fs::rename(&temp, path).map_err(at(path))
+}
+
+/// Writes a whole file whose bytes are on the disk before its name is: for what no journal has.
+pub fn replace_synced(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    replace_with(path, bytes, true)
+}
+
+/// Makes durable that a folder is there: what was created in it, and the folders that lead to it.
+pub fn sync_up(path: &Path) -> Result<(), DiskError> {
+    sync_dir(path)?;
+    for folder in path.ancestors().skip(1).filter(|f| !f.as_os_str().is_empty()) {
+        match sync_dir(folder) {
+            Err(e) if is_foreign(&e.error) => break, // it was there before, and so were those above it
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Whether a folder that cannot be synced is none that this process could have made.
+fn is_foreign(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    matches!(error.kind(), InvalidInput | PermissionDenied | ReadOnlyFilesystem | Unsupported)
 }
 
 /// Removes a file; one that is not there is removed already.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use minder_proto::{timeline, trial};
 
 use super::disk::{self, DiskError, at};
+use super::durable::Touched;
 use super::op::Op;
 use super::recover::is_beginning;
 
@@ -25,7 +26,9 @@ pub struct Files {
     /// How long files will be once the group under way is applied.
     ahead: HashMap<String, u64>,
     /// Files and folders changed since the last checkpoint began.
-    touched: std::collections::HashSet<PathBuf>,
+    touched: Touched,
+    /// What is redone is written again even where it stands: after a failed flush what is read may be in memory alone.
+    anew: bool,
 }
 
 /// What a file looks like right now.
@@ -50,7 +53,8 @@ impl Files {
             tick: 0,
             most: KEPT_OPEN.min(usize::try_from(quarter).unwrap_or(KEPT_OPEN)),
             ahead: HashMap::new(),
-            touched: std::collections::HashSet::new(),
+            touched: Touched::default(),
+            anew: false,
         }
     }
 
@@ -74,6 +78,11 @@ impl Files {
         self.ahead.clear();
     }
 
+    /// From now on what is redone is written again even where it stands.
+    pub fn trust_nothing(&mut self, anew: bool) {
+        self.anew = anew;
+    }
+
     /// The store's folder.
     pub fn root(&self) -> &Path {
         &self.root
@@ -86,12 +95,12 @@ impl Files {
 
     /// What has been changed since the last call: what a checkpoint must make durable.
     pub fn take_touched(&mut self) -> Vec<PathBuf> {
-        self.touched.drain().collect()
+        self.touched.take()
     }
 
     /// Puts back what a failed checkpoint did not make durable.
     pub fn touch_again(&mut self, paths: Vec<PathBuf>) {
-        self.touched.extend(paths);
+        self.touched.again(paths);
     }
 
     /// Looks at a file with `fstat`, through the open descriptor where there is one. What the group under way will
@@ -125,19 +134,16 @@ impl Files {
             Op::Replace { file, bytes } => {
                 let path = self.path(file);
                 self.open.remove(file);
-                if let Some(folder) = path.parent().filter(|f| !f.is_dir()) {
-                    disk::make_dir(folder)?;
-                    self.touched.extend(folder.parent().map(Path::to_owned));
-                }
+                self.folder_of(&path)?;
                 disk::replace(&path, bytes)?;
-                self.note(&path);
+                self.touched.file(&path);
                 Ok(())
             }
             Op::Remove { file } => {
                 let path = self.path(file);
                 self.open.remove(file);
                 disk::remove(&path)?;
-                self.touched.extend(path.parent().map(Path::to_owned));
+                self.touched.parent(&path);
                 Ok(())
             }
             Op::Seal { dir, first } => {
@@ -147,7 +153,7 @@ impl Files {
                 if !sealed.exists() {
                     std::fs::rename(&active, &sealed).map_err(at(&active))?;
                 }
-                self.note(&sealed);
+                self.touched.file(&sealed);
                 Ok(())
             }
             Op::Retire { session } => {
@@ -159,16 +165,19 @@ impl Files {
                     Err(e) => return Err(at(&from)(e)),
                     Ok(()) => {}
                 }
-                self.touched.insert(self.root.join("sessions"));
-                self.touched.insert(self.root.join("trash"));
+                self.touched.moved(&from, &to);
                 Ok(())
             }
         }
     }
 
-    fn note(&mut self, path: &Path) {
-        self.touched.insert(path.to_owned());
-        self.touched.extend(path.parent().map(Path::to_owned));
+    /// Makes the folder of a file where it is missing.
+    fn folder_of(&mut self, path: &Path) -> Result<(), DiskError> {
+        if let Some(folder) = path.parent().filter(|f| !f.is_dir()) {
+            disk::make_dir(folder)?;
+            self.touched.parent(folder);
+        }
+        Ok(())
     }
 
     fn append(&mut self, file: &str, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
@@ -179,14 +188,12 @@ impl Files {
             if self.open.len() >= self.most {
                 self.evict();
             }
-            if offset == 0
-                && let Some(folder) = path.parent().filter(|f| !f.is_dir())
-            {
-                disk::make_dir(folder)?;
+            if offset == 0 {
+                self.folder_of(&path)?;
             }
             let opened = disk::open_rw(&path).map_err(at(&path))?;
             self.open.insert(file.to_owned(), (opened, tick));
-            self.note(&path);
+            self.touched.file(&path);
         }
         let (open, used) = self.open.get_mut(file).expect("inserted above");
         *used = tick;
@@ -196,7 +203,7 @@ impl Files {
             let _ = open.set_len(before.min(offset));
             at(&path)(e)
         })?;
-        self.touched.insert(path);
+        self.touched.file(&path);
         Ok(())
     }
 
@@ -226,14 +233,14 @@ impl Files {
                 let (active, sealed) = (dir.join(timeline::ACTIVE), dir.join(timeline::sealed_name(*first)));
                 if !sealed.exists() && active.exists() {
                     std::fs::rename(&active, &sealed).map_err(at(&active))?;
-                    self.note(&sealed);
+                    self.touched.file(&sealed);
                 }
                 Ok(None)
             }
             Op::Replace { file, bytes } if self.lies(file) != self.path(file) => {
                 let path = self.lies(file);
                 disk::replace(&path, bytes)?;
-                self.note(&path);
+                self.touched.file(&path);
                 Ok(None)
             }
             Op::Remove { file } if self.lies(file) != self.path(file) => {
@@ -259,10 +266,8 @@ impl Files {
         bytes: &[u8],
     ) -> Result<Option<String>, DiskError> {
         let path = self.segment_of(file, segment);
-        if offset == 0
-            && let Some(folder) = path.parent().filter(|f| !f.is_dir())
-        {
-            disk::make_dir(folder)?;
+        if offset == 0 {
+            self.folder_of(&path)?;
         }
         let open = match disk::open_rw(&path) {
             Ok(open) => open,
@@ -286,10 +291,12 @@ impl Files {
                     open.set_len(offset)?;
                 }
                 open.write_all_at(bytes, offset)?;
+            } else if self.anew {
+                open.write_all_at(bytes, offset)?;
             }
             Ok(None)
         })();
-        self.note(&path);
+        self.touched.file(&path);
         redo.map_err(at(&path))
     }
 
@@ -327,42 +334,7 @@ impl Files {
             return Ok(false);
         }
         open.set_len(len).map_err(at(&path))?;
-        self.note(&path);
+        self.touched.file(&path);
         Ok(true)
     }
-}
-
-/// Makes durable whatever stands in the files, whoever wrote it and when; where the system cannot, what is in `paths`.
-pub fn sync_everything(root: &Path, paths: &[PathBuf]) -> Result<(), DiskError> {
-    #[cfg(target_os = "linux")]
-    {
-        let _ = paths;
-        let dir = File::open(root).map_err(at(root))?;
-        rustix::fs::syncfs(&dir).map_err(|e| at(root)(e.into()))
-    }
-    #[cfg(not(target_os = "linux"))]
-    sync(root, paths)
-}
-
-/// Makes everything in `paths` durable: file by file for a few, else the whole file system at once.
-pub fn sync(root: &Path, paths: &[PathBuf]) -> Result<(), DiskError> {
-    const FEW: usize = 128;
-    if trial::fault("checkpoint-without-sync") {
-        return Ok(());
-    }
-    #[cfg(target_os = "linux")]
-    if paths.len() > FEW {
-        let dir = File::open(root).map_err(at(root))?;
-        return rustix::fs::syncfs(&dir).map_err(|e| at(root)(e.into()));
-    }
-    let _ = (root, FEW);
-    for path in paths {
-        match File::open(path) {
-            Ok(file) => file.sync_all().map_err(at(path))?,
-            // Removed, sealed or retired since: its folder is in the list too.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(at(path)(e)),
-        }
-    }
-    Ok(())
 }

@@ -161,6 +161,25 @@ fn read_header(bytes: &[u8], segment: u64) -> Option<Header> {
         .then(|| Header { previous_end: number(16), first_sequence: number(24) })
 }
 
+/// Makes durable what [`recover`] found: a daemon that was killed between a write and its flush left records that are
+/// only in memory. From now on they count, are shown, and are named in the next segment's header.
+pub fn settle(dir: &Path, found: &Recovered) -> Result<(), DiskError> {
+    if found.last_segment == 0 {
+        return Ok(());
+    }
+    let p = path(dir, found.last_segment);
+    let flush = || {
+        let file = File::options().read(true).write(true).open(&p)?;
+        // Written once more: after a flush that failed, another has nothing to do and says that all is well.
+        let mut bytes = vec![0; found.last_end.min(file.metadata()?.len()) as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        file.write_all_at(&bytes, 0)?;
+        file.sync_all()
+    };
+    flush().map_err(at(&p))?;
+    disk::sync_dir(dir)
+}
+
 fn record_bytes(sequence: u64, payload: &[u8], out: &mut Vec<u8>) {
     let len = u32::try_from(payload.len()).expect("a record is bounded");
     let mut sum = crc32c::crc32c(&sequence.to_le_bytes());
@@ -377,8 +396,9 @@ impl Journal {
         for n in segments(&self.dir)?.into_iter().filter(|n| *n <= last + too_far) {
             disk::remove(&path(&self.dir, n))?;
             reach("checkpoint.unlinked");
+            // One by one: a power loss must not take a segment and leave one that is older.
+            disk::sync_dir(&self.dir)?;
         }
-        disk::sync_dir(&self.dir)?;
         reach("checkpoint.done");
         Ok(())
     }

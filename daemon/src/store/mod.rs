@@ -16,7 +16,9 @@ use minder_proto::layout::Home;
 use minder_proto::trial;
 use tokio::sync::oneshot;
 
+mod again;
 mod disk;
+mod durable;
 mod feed;
 mod files;
 mod journal;
@@ -109,10 +111,15 @@ impl Store {
     ) -> Result<(Self, Opened), OpenError> {
         let begun = Instant::now();
         let mut notes = Vec::new();
-        prepare(home, &mut notes)?;
+        let flush = config.store.durability == Durability::Flush;
+        prepare(home, flush, &mut notes)?;
         let found = recover(&home.journal())?;
+        if flush {
+            journal::settle(&home.journal(), &found)?;
+        }
         notes.extend(found.damage.iter().map(ToString::to_string));
         let mut files = Files::new(home.root());
+        files.trust_nothing(true);
         let replayed = replay(&mut files, &found.commits, found.hole())?;
         notes.extend(replayed.notes);
         notes.extend(replayed.cut.iter().map(|file| format!("{file}: bytes past its last commit were cut")));
@@ -131,6 +138,7 @@ impl Store {
                 "what can be read of the journal was applied, and it was moved to quarantine/".to_owned(),
             );
         }
+        files.trust_nothing(false);
         sweep::sweep(home, replayed.commits > 0)?;
         let state = load::load(home, &mut notes)?;
         let mut feed = feed::Feed::open(&home.feed())?;
@@ -138,7 +146,6 @@ impl Store {
             feed.ring(replayed.lines.iter().copied());
             feed.ring_all();
         }
-        let flush = config.store.durability == Durability::Flush;
         let mut journal = journal::Journal::open(&home.journal(), &found, flush)?;
         kill_point::reach("recover.opened");
         let mut unapplied = std::collections::VecDeque::new();
@@ -275,7 +282,7 @@ where
 }
 
 /// Makes the folders, checks the format, narrows what is wider than it should be.
-fn prepare(home: &Home, notes: &mut Vec<String>) -> Result<(), OpenError> {
+fn prepare(home: &Home, flush: bool, notes: &mut Vec<String>) -> Result<(), OpenError> {
     let folders = [
         home.root().to_owned(),
         home.journal(),
@@ -300,7 +307,7 @@ fn prepare(home: &Home, notes: &mut Vec<String>) -> Result<(), OpenError> {
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             disk::make_dir(home.root())?;
-            disk::replace(&format, format!("{STORE_FORMAT}\n").as_bytes())?;
+            disk::replace_synced(&format, format!("{STORE_FORMAT}\n").as_bytes())?;
         }
         Err(e) => return Err(disk::at(&format)(e).into()),
     }
@@ -314,6 +321,10 @@ fn prepare(home: &Home, notes: &mut Vec<String>) -> Result<(), OpenError> {
         if file.exists() && disk::narrow(&file, 0o600)? {
             notes.push(format!("{}: was open to others; narrowed to 0600", file.display()));
         }
+    }
+    if flush {
+        // At each start, since the one that made them may have been killed before this.
+        disk::sync_up(home.root())?;
     }
     Ok(())
 }

@@ -14,7 +14,9 @@ use minder_proto::record::Process;
 use minder_proto::stamp::Stamp;
 use minder_proto::trial;
 
+use super::again;
 use super::disk::DiskError;
+use super::durable::Flush;
 use super::feed::Feed;
 use super::files::{self, Files};
 use super::journal::{Journal, RECORD_MAX};
@@ -107,6 +109,8 @@ pub(super) struct Checkpoint {
     due: bool,
     /// When the last commit was, or the last attempt failed.
     last_activity: Option<Instant>,
+    /// A flush failed: what the files seem to hold may be in memory alone, for good.
+    distrusted: bool,
 }
 
 impl Checkpoint {
@@ -417,46 +421,70 @@ impl Owner {
         {
             return;
         }
-        let Some((last, paths)) = self.begin_checkpoint() else { return };
-        let (root, myself) = (self.home.root().to_owned(), self.myself.clone());
-        self.checkpoint.running = Some(paths.clone());
+        let Some((last, flush)) = self.begin_checkpoint() else { return };
+        let myself = self.myself.clone();
         let work = move || {
-            let result = files::sync(&root, &paths);
+            let result = flush.run();
             let _ = myself.send(Command::Synced { last, result });
         };
         if std::thread::Builder::new().name("checkpoint".into()).spawn(work).is_err() {
-            self.files.touch_again(self.checkpoint.running.take().unwrap_or_default());
-            self.checkpoint.last_activity = Some(Instant::now());
+            self.checkpoint_failed();
         }
     }
 
-    /// Rewrites long ledgers, then switches the journal.
-    fn begin_checkpoint(&mut self) -> Option<(u64, Vec<std::path::PathBuf>)> {
+    /// Rewrites long ledgers, switches the journal, and opens what is to be flushed.
+    fn begin_checkpoint(&mut self) -> Option<(u64, Flush)> {
         if let Err(error) = self.rewrite_ledgers() {
             tracing::warn!(%error, "a ledger could not be rewritten");
         }
-        self.checkpoint.due = false;
-        match self.journal.begin_checkpoint() {
-            Ok(last) => Some((last, self.files.take_touched())),
+        if !self.unapplied.is_empty() {
+            return None; // the journal keeps it
+        }
+        let begun = self.write_again().and_then(|()| self.journal.begin_checkpoint()).and_then(|last| {
+            let paths = self.checkpoint.running.insert(self.files.take_touched());
+            Ok((last, Flush::of(self.home.root(), paths)?))
+        });
+        match begun {
+            Ok(begun) => {
+                self.checkpoint.due = false;
+                Some(begun)
+            }
             Err(error) => {
                 tracing::warn!(%error, "a checkpoint could not begin");
-                self.checkpoint.due = true;
-                self.checkpoint.last_activity = Some(Instant::now());
+                self.checkpoint_failed();
                 None
             }
         }
     }
 
     fn checkpoint_synced(&mut self, last: u64, result: Result<(), DiskError>) {
-        let paths = self.checkpoint.running.take().unwrap_or_default();
-        let result = result.and_then(|()| self.journal.end_checkpoint(last));
         if let Err(error) = result {
+            // What the system did not write it may have forgotten: a second flush would find nothing to do.
+            self.checkpoint.distrusted = true;
+            tracing::warn!(%error, "a checkpoint failed; the journal is kept, and what it holds is written again");
+            self.checkpoint_failed();
+        } else if let Err(error) = self.journal.end_checkpoint(last) {
             tracing::warn!(%error, "a checkpoint failed; the journal is kept");
-            self.files.touch_again(paths);
-            self.checkpoint.due = true;
-            self.checkpoint.last_activity = Some(Instant::now());
+            self.checkpoint_failed();
         }
+        self.checkpoint.running = None;
         self.publish(0);
+    }
+
+    /// Nothing of it counts; it is tried again.
+    fn checkpoint_failed(&mut self) {
+        self.files.touch_again(self.checkpoint.running.take().unwrap_or_default());
+        self.checkpoint.due = true;
+        self.checkpoint.last_activity = Some(Instant::now());
+    }
+
+    /// After a failed flush: writes again what the journal holds, whatever the files seem to hold.
+    fn write_again(&mut self) -> Result<(), DiskError> {
+        if self.checkpoint.distrusted {
+            again::write(&mut self.files, &self.home.journal())?;
+            self.checkpoint.distrusted = false;
+        }
+        Ok(())
     }
 
     /// Replaces ledgers and key lists that have grown with what still counts in them.
@@ -534,11 +562,9 @@ impl Owner {
         if let Some(paths) = self.checkpoint.running.take() {
             self.files.touch_again(paths);
         }
-        let Some((last, paths)) = self.begin_checkpoint() else { return };
-        let result = files::sync(self.home.root(), &paths).and_then(|()| self.journal.end_checkpoint(last));
-        if let Err(error) = result {
-            tracing::warn!(%error, "the last checkpoint failed; the journal is kept");
-        }
+        let Some((last, flush)) = self.begin_checkpoint() else { return };
+        let result = flush.run();
+        self.checkpoint_synced(last, result);
     }
 }
 

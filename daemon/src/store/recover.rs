@@ -265,7 +265,7 @@ pub fn set_journal_aside(files: &mut Files, journal: &Path, why: &str) -> Result
     let root = files.root().to_owned();
     let dir = root.join("quarantine");
     disk::make_dir(&dir)?;
-    super::files::sync_everything(&root, &files.take_touched())?;
+    super::durable::everything(&root, &files.take_touched())?;
     reach("recover.synced");
     let to = free_name(&dir, "journal");
     write_why(&to, why)?;
