@@ -9,12 +9,13 @@ pub const HELP: &str = "\
 minderd minds coding-agent sessions for one user. `minder` starts it when it is needed.
 
 Usage: minderd [--foreground] [--ready-fd N]
-       minderd --check [PATH] [--json]
+       minderd --check|--repair [PATH] [--json]
 
       --foreground   log to standard error instead of the store's log file
       --ready-fd N   tell a starter on descriptor N: `ready`, or `error <exit code> <line>`
       --check        check the files of a store, and change nothing; also beside a running daemon
-      --json         print what a check finds as one object
+      --repair       set aside what cannot be read, and rebuild what can be; not beside a running daemon
+      --json         print what a check finds, or a repair did, as one object
       --version      print the version and exit
       --help         print this and exit
 
@@ -33,6 +34,13 @@ pub enum Wish {
     },
     /// Check a store's files.
     Check {
+        /// The store, where it is not the usual one.
+        path: Option<PathBuf>,
+        /// Print one object.
+        json: bool,
+    },
+    /// Repair a store's files.
+    Repair {
         /// The store, where it is not the usual one.
         path: Option<PathBuf>,
         /// Print one object.
@@ -58,12 +66,13 @@ pub enum ArgsError {
 /// Reads the arguments after the program's name. `--help` wins over everything, as long as what stands before it is valid.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Wish, ArgsError> {
     let (mut foreground, mut ready_fd) = (false, None);
-    let (mut check, mut json, mut path) = (false, None, None);
+    let (mut check, mut repair, mut json, mut path) = (false, false, None, None);
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
         match arg.to_str() {
             Some("--foreground") => foreground = true,
-            Some("--check") => check = true,
+            Some("--check") if !repair => check = true,
+            Some("--repair") if !check => repair = true,
             Some("--json") => json = Some(arg),
             Some("--version" | "-V") => return Ok(Wish::Version),
             Some("--help" | "-h") => return Ok(Wish::Help),
@@ -71,7 +80,10 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Wish, ArgsError
                 let number = args.next().and_then(|n| n.to_str()?.parse().ok()).filter(|n| *n >= 0);
                 ready_fd = Some(number.ok_or(ArgsError::ReadyFd)?);
             }
-            text if check && path.is_none() && !text.is_some_and(|t| t.is_empty() || t.starts_with('-')) => {
+            text if (check || repair)
+                && path.is_none()
+                && !text.is_some_and(|t| t.is_empty() || t.starts_with('-')) =>
+            {
                 path = Some(PathBuf::from(arg));
             }
             _ => return Err(ArgsError::Unknown(arg)),
@@ -79,6 +91,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Wish, ArgsError
     }
     match json {
         _ if check => Ok(Wish::Check { path, json: json.is_some() }),
+        _ if repair => Ok(Wish::Repair { path, json: json.is_some() }),
         Some(alone) => Err(ArgsError::Unknown(alone)),
         None => Ok(Wish::Run { foreground, ready_fd }),
     }
@@ -105,6 +118,9 @@ mod tests {
         assert_eq!(wish(&["--check"]), check(None, false));
         assert_eq!(wish(&["--check", "/a", "--json"]), check(Some("/a"), true));
         assert_eq!(wish(&["--json", "--check"]), check(None, true));
+        let repair = |path: Option<&str>, json| Ok(Wish::Repair { path: path.map(PathBuf::from), json });
+        assert_eq!(wish(&["--repair"]), repair(None, false));
+        assert_eq!(wish(&["--json", "--repair", "/a"]), repair(Some("/a"), true));
         for bad in [&["--ready-fd"][..], &["--ready-fd", "x"], &["--ready-fd", "-1"]] {
             assert_eq!(wish(bad), Err(ArgsError::ReadyFd), "{bad:?}");
         }
@@ -117,6 +133,8 @@ mod tests {
             &["/a", "--check"],
             &["--check", "/a", "/b"],
             &["--check", ""],
+            &["--check", "--repair"],
+            &["--repair", "--check"],
         ] {
             assert!(matches!(wish(bad), Err(ArgsError::Unknown(_))), "{bad:?}");
         }

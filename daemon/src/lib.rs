@@ -16,6 +16,7 @@ pub mod logfile;
 pub mod process;
 pub mod readable;
 pub mod readiness;
+pub mod repair;
 pub mod server;
 pub mod service;
 pub mod session;

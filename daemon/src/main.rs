@@ -19,6 +19,7 @@ use minder_daemon::lock::{self, Claim, LockError, StartLock, StoreLock};
 use minder_daemon::log::{self, Sink};
 use minder_daemon::process::Ends;
 use minder_daemon::readiness::Readiness;
+use minder_daemon::repair;
 use minder_daemon::server::Context;
 use minder_daemon::server::context::Started;
 use minder_daemon::server::listen::{Reached, reach};
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     let (foreground, ready_fd) = match args::parse(std::env::args_os().skip(1)) {
         Ok(Wish::Run { foreground, ready_fd }) => (foreground, ready_fd),
         Ok(Wish::Check { path, json }) => return check_store(path, json),
+        Ok(Wish::Repair { path, json }) => return repair_store(path, json),
         Ok(Wish::Help) => return print(args::HELP, exit::OK),
         Ok(Wish::Version) => return print(&format!("minderd {}\n", minder_proto::VERSION), exit::OK),
         Err(error) => return complain(&Failure::new(exit::USAGE, error)),
@@ -124,14 +126,28 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
 
     // Recovery: the journal is replayed, the records are loaded.
     let begun = Stamp::now();
-    let changes = Arc::new(Changes::default());
-    let (bindings, ends) = Ends::new();
-    let observers: Vec<Box<dyn Observer>> =
-        vec![Box::new(Watching(Arc::clone(&changes))), Box::new(bindings)];
-    let (database, opened) = Store::open(&home, Arc::new(config), vec![Box::new(FanOut)], observers)
-        .map_err(|e| Failure::new(e.exit(), e))?;
-    for note in &opened.notes {
-        tracing::warn!("{note}");
+    let config = Arc::new(config);
+    let open = || {
+        let changes = Arc::new(Changes::default());
+        let (bindings, ends) = Ends::new();
+        let observers: Vec<Box<dyn Observer>> =
+            vec![Box::new(Watching(Arc::clone(&changes))), Box::new(bindings)];
+        let (database, opened) = Store::open(&home, Arc::clone(&config), vec![Box::new(FanOut)], observers)
+            .map_err(|e| Failure::new(e.exit(), e))?;
+        for note in &opened.notes {
+            tracing::warn!("{note}");
+        }
+        Ok::<_, Failure>((changes, ends, database, opened))
+    };
+    let (mut changes, mut ends, mut database, mut opened) = open()?;
+    if opened.hole {
+        // Commits are missing, so that a file may know of something that another does not.
+        database.stop();
+        let report = repair::repair(&home, begun).map_err(|e| Failure::new(e.exit(), e))?;
+        for done in report.done {
+            tracing::warn!("{}: {}", done.path, done.what);
+        }
+        (changes, ends, database, opened) = open()?;
     }
     let started = Started {
         at: begun,
@@ -305,6 +321,34 @@ fn check_store(path: Option<PathBuf>, json: bool) -> ExitCode {
         Err(error) => return refuse(&Failure::new(exit::CONFIG, error), "config", json),
     };
     match check::check(&home) {
+        Ok(report) => print(&if json { report.to_json() } else { report.to_lines() }, report.exit()),
+        Err(error) => refuse(&Failure::new(error.exit(), &error), error.kind(), json),
+    }
+}
+
+/// `--repair`: the daemon of this store for as long as it takes, and serving nobody.
+fn repair_store(path: Option<PathBuf>, json: bool) -> ExitCode {
+    let home = match path.map_or_else(Home::from_env, |path| Ok(Home::at(path))) {
+        Ok(home) => home,
+        Err(error) => return refuse(&Failure::new(exit::CONFIG, error), "config", json),
+    };
+    if let Err(error) = check::is_store(&home) {
+        return refuse(&Failure::new(error.exit(), &error), error.kind(), json);
+    }
+    let listening = || {
+        std::fs::read_link(home.socket_link())
+            .is_ok_and(|place| matches!(reach(&place), Reached::Somebody(_)))
+    };
+    let _held = match lock::claim(home.root(), lock::PATIENCE, listening) {
+        Ok(Claim::Won { store, start }) => (store, start),
+        Ok(Claim::Serving(holder) | Claim::Silent(holder)) => {
+            let store = home.root().display();
+            let line = format!("a daemon ({}) holds the store {store}: minder daemon stop", holder.pid);
+            return refuse(&Failure::new(exit::HELD, line), "held", json);
+        }
+        Err(error) => return refuse(&locking(error), "io", json),
+    };
+    match repair::repair(&home, Stamp::now()) {
         Ok(report) => print(&if json { report.to_json() } else { report.to_lines() }, report.exit()),
         Err(error) => refuse(&Failure::new(error.exit(), &error), error.kind(), json),
     }

@@ -51,10 +51,14 @@ pub const KILL_POINTS: [&str; 25] = [
 ];
 
 /// The places of what is done only to a store that was damaged or is compacted. The tests of those walk them.
-pub const MEND_POINTS: [&str; 2] = [
+pub const MEND_POINTS: [&str; 5] = [
     // A start beside a damaged journal.
     "recover.synced",
     "recover.aside",
+    // A repair.
+    "repair.kept",
+    "repair.aside",
+    "repair.committed",
 ];
 
 /// What makes a fault visible.

@@ -1,5 +1,5 @@
-//! `store path` and `store check`: where the store is, and whether its files are whole. The daemon's program checks
-//! them, since only that knows the journal.
+//! `store path`, `store check` and `store repair`: where the store is, whether its files are whole, and what can be done
+//! about it. The daemon's program does that, since only it knows the journal.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -27,6 +27,8 @@ enum StoreCommand {
     Path,
     /// Check the files of the store, and change nothing; with or without a daemon
     Check(CheckArgs),
+    /// Set aside what cannot be read, and rebuild what can be; no daemon may run
+    Repair(RepairArgs),
 }
 
 /// Options of `store check`.
@@ -41,6 +43,20 @@ struct CheckArgs {
     path: Option<PathBuf>,
 }
 
+/// Options of `store repair`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Prints a line for each thing that was done, in the order of paths, and what is still damaged. What is written \
+                  anew or set aside is kept in quarantine/, each file with its reason beside it in a .why. A repair that was \
+                  cut off is begun again; a second one does nothing.\n\nExit 0: nothing is damaged any more; 65: something still \
+                  is; 2: no store there; 73: a daemon holds the store; 74: something cannot be read or written; \
+                  76: a newer minder wrote it."
+)]
+struct RepairArgs {
+    /// A store, or a copy of one [default: the store]
+    path: Option<PathBuf>,
+}
+
 #[derive(Serialize)]
 struct Place<'a> {
     path: std::borrow::Cow<'a, str>,
@@ -51,7 +67,8 @@ struct Place<'a> {
 pub fn run(args: &StoreArgs, context: &mut Context) -> Outcome {
     match &args.command {
         StoreCommand::Path => path(context),
-        StoreCommand::Check(args) => check(args, context),
+        StoreCommand::Check(args) => become_daemon("--check", args.path.as_ref(), context),
+        StoreCommand::Repair(args) => become_daemon("--repair", args.path.as_ref(), context),
     }
 }
 
@@ -67,9 +84,9 @@ fn path(context: &mut Context) -> Outcome {
     Ok(exit::OK)
 }
 
-/// Becomes the program that checks: its output and exit code are the answer.
-fn check(args: &CheckArgs, context: &Context) -> Outcome {
-    let store = match &args.path {
+/// Becomes the program that does it: its output and exit code are the answer.
+fn become_daemon(what: &str, path: Option<&PathBuf>, context: &Context) -> Outcome {
+    let store = match path {
         // So that no path looks like a flag.
         Some(path) => std::path::absolute(path).map_err(|e| CommandError::usage(format!("PATH: {e}")))?,
         None => context.home()?.root().to_owned(),
@@ -77,7 +94,7 @@ fn check(args: &CheckArgs, context: &Context) -> Outcome {
     let program =
         find_program().ok_or_else(|| CommandError::unavailable(StartError::NoProgram.to_string()))?;
     let mut command = Command::new(&program);
-    command.arg("--check").arg(store).args(context.printer.is_json().then_some("--json"));
+    command.arg(what).arg(store).args(context.printer.is_json().then_some("--json"));
     let error = command.exec();
     Err(CommandError::unavailable(StartError::Execute { program, source: error }.to_string()))
 }

@@ -46,6 +46,8 @@ fn what_the_checking_program_says_is_passed_on() {
         (&["check", "a copy"], format!("--check|{}/a copy|", real.display())),
         (&["check", "--", "-x"], format!("--check|{}/-x|", real.display())),
         (&["check", "/else", "--json"], "--check|/else|--json|".to_owned()),
+        (&["repair"], format!("--repair|{}/store|", real.display())),
+        (&["repair", "/else", "--json"], "--repair|/else|--json|".to_owned()),
     ] {
         let output = minder(&real, args);
         assert_eq!(output.status.code(), Some(65));

@@ -39,6 +39,25 @@ mod watchers;
 pub use finding::{Finding, Weight};
 pub use report::Report;
 
+/// What a repair reads with.
+pub(crate) mod inside {
+    pub use super::cursors::read as cursors;
+    pub use super::feed::read as feed;
+    pub use super::finding::{Finding, Sheet, Trouble, Weight};
+    pub use super::overlay::Overlay;
+    pub use super::pointers::{BINDINGS, LABELS, compare};
+    pub use super::recipient::look;
+    pub use super::spool::{is_request, read as request};
+    pub use super::tree::walk;
+
+    /// True if a reading puts damage on its sheet.
+    pub fn wrong_lines(bytes: &[u8], read: impl FnOnce(&[u8], &mut Sheet)) -> bool {
+        let mut sheet = Sheet::new("");
+        read(bytes, &mut sheet);
+        sheet.finish().iter().any(|f| f.weight > Weight::Note)
+    }
+}
+
 use finding::Sheet;
 use format::Format;
 use pass::Kept;
@@ -110,7 +129,8 @@ pub fn check(home: &Home) -> Result<Report, CheckError> {
     unreachable!("the last round returns")
 }
 
-fn is_store(home: &Home) -> Result<(), CheckError> {
+/// Whether there is a store that this build may look at.
+pub fn is_store(home: &Home) -> Result<(), CheckError> {
     let absent = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     let root = home.root();
     match std::fs::read_dir(root) {
@@ -149,4 +169,4 @@ fn read_journal(home: &Home) -> Result<Recovered, DiskError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -48,6 +48,12 @@ impl Report {
         }
     }
 
+    /// What is wrong, without notes: each file with what it is.
+    pub fn damage(&self) -> impl Iterator<Item = (&str, &str)> {
+        let damage = self.findings.iter().filter(|f| f.weight > Weight::Note);
+        damage.map(|f| (f.path.as_str(), f.what.as_str()))
+    }
+
     /// One line for each finding; where nothing is wrong, one that says so.
     pub fn to_lines(&self) -> String {
         let mut text = String::new();

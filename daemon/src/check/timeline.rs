@@ -184,11 +184,18 @@ impl<'a> Judge<'a> {
                 }
                 return;
             }
-            None if self.of_session && !is_arrival(&line) => sheet.damage("line 1 is not the arrival"),
+            None if self.of_session && !mended && !is_arrival(&line) => {
+                sheet.damage("line 1 is not the arrival");
+            }
             _ => {}
         }
         if note == "gap" || mended {
             self.begins_late = None;
+        }
+        if mended {
+            // It may stand in the place of what is missing.
+            self.gaps = true;
+            self.end.standing = None;
         }
         if self.end.closed {
             sheet.damage(format!("line {}: it stands after the line `closed`", spot.number));

@@ -24,6 +24,7 @@ mod files;
 mod journal;
 pub(crate) mod kill_point;
 mod load;
+mod mender;
 mod op;
 mod owner;
 mod patience;
@@ -46,6 +47,7 @@ pub use txn::{Appended, Contributor, Txn};
 pub(crate) use disk::TEMP_PREFIX;
 pub(crate) use files::Files;
 pub(crate) use journal::{Recovered, recover};
+pub(crate) use mender::Mender;
 pub(crate) use op::Op;
 pub(crate) use recover::{Target, is_beginning, replay};
 #[cfg(test)]
@@ -85,6 +87,8 @@ impl OpenError {
 pub struct Opened {
     /// Commits replayed from the journal.
     pub replayed: u64,
+    /// Commits were missing in the journal: what the files hold may not fit together everywhere.
+    pub hole: bool,
     /// What was mended, moved aside or found damaged, a line each.
     pub notes: Vec<String>,
     /// How long it took.
@@ -113,32 +117,7 @@ impl Store {
         let mut notes = Vec::new();
         let flush = config.store.durability == Durability::Flush;
         prepare(home, flush, &mut notes)?;
-        let found = recover(&home.journal())?;
-        if flush {
-            journal::settle(&home.journal(), &found)?;
-        }
-        notes.extend(found.damage.iter().map(ToString::to_string));
-        let mut files = Files::new(home.root());
-        files.trust_nothing(true);
-        let replayed = replay(&mut files, &found.commits, found.hole())?;
-        notes.extend(replayed.notes);
-        notes.extend(replayed.cut.iter().map(|file| format!("{file}: bytes past its last commit were cut")));
-        for (session, why) in &replayed.quarantined {
-            notes.push(format!("session {session} was moved to quarantine/: {why}"));
-        }
-        notes.extend(replayed.unfit.iter().map(|file| {
-            format!(
-                "{file}: what was committed to it beside a hole in the journal does not fit; left as it is"
-            )
-        }));
-        if found.hole().is_some() {
-            let why: Vec<String> = found.damage.iter().map(ToString::to_string).collect();
-            recover::set_journal_aside(&mut files, &home.journal(), &why.join("\n"))?;
-            notes.push(
-                "what can be read of the journal was applied, and it was moved to quarantine/".to_owned(),
-            );
-        }
-        files.trust_nothing(false);
+        let (mut files, found, replayed) = bring_up(home, flush, &mut notes)?;
         sweep::sweep(home, replayed.commits > 0)?;
         let state = load::load(home, &mut notes)?;
         let mut feed = feed::Feed::open(&home.feed())?;
@@ -192,7 +171,8 @@ impl Store {
             })
             .map_err(disk::at(home.root()))?;
         let store = Self { commands, counters, home: home.clone(), config };
-        Ok((store, Opened { replayed: replayed.commits, notes, took: begun.elapsed() }))
+        let hole = found.hole().is_some();
+        Ok((store, Opened { replayed: replayed.commits, hole, notes, took: begun.elapsed() }))
     }
 
     /// Runs a mutation in the owner's thread. The answer comes when it is durable; an error means that nothing of
@@ -281,21 +261,54 @@ where
     }
 }
 
+/// Replays the journal over the files; one with a hole is set aside after that.
+fn bring_up(
+    home: &Home,
+    flush: bool,
+    notes: &mut Vec<String>,
+) -> Result<(Files, Recovered, recover::Replayed), OpenError> {
+    let found = recover(&home.journal())?;
+    if flush {
+        journal::settle(&home.journal(), &found)?;
+    }
+    notes.extend(found.damage.iter().map(ToString::to_string));
+    let mut files = Files::new(home.root());
+    files.trust_nothing(true);
+    let replayed = replay(&mut files, &found.commits, found.hole())?;
+    notes.extend(replayed.notes.iter().cloned());
+    notes.extend(replayed.cut.iter().map(|file| format!("{file}: bytes past its last commit were cut")));
+    for (session, why) in &replayed.quarantined {
+        notes.push(format!("sessions/{session}: moved to quarantine/: {why}"));
+    }
+    let unfit = "what was committed to it beside a hole in the journal does not fit; left as it is";
+    notes.extend(replayed.unfit.iter().map(|file| format!("{file}: {unfit}")));
+    if found.hole().is_some() {
+        let why: Vec<String> = found.damage.iter().map(ToString::to_string).collect();
+        recover::set_journal_aside(&mut files, &home.journal(), &why.join("\n"))?;
+        notes.push("journal: what can be read of it was applied; moved to quarantine/".to_owned());
+    }
+    files.trust_nothing(false);
+    Ok((files, found, replayed))
+}
+
+/// The folders that a store has from its first start on.
+pub(crate) const FOLDERS: [&str; 10] = [
+    "journal",
+    "sessions",
+    "trash",
+    "operator",
+    "spool",
+    "quarantine",
+    "run",
+    "labels",
+    "bindings",
+    "followers",
+];
+
 /// Makes the folders, checks the format, narrows what is wider than it should be.
 fn prepare(home: &Home, flush: bool, notes: &mut Vec<String>) -> Result<(), OpenError> {
-    let folders = [
-        home.root().to_owned(),
-        home.journal(),
-        home.sessions(),
-        home.trash(),
-        home.operator(),
-        home.spool(),
-        home.quarantine(),
-        home.run(),
-        home.root().join("labels"),
-        home.root().join("bindings"),
-        home.followers(),
-    ];
+    let folders: Vec<PathBuf> =
+        std::iter::once(home.root().to_owned()).chain(FOLDERS.map(|name| home.root().join(name))).collect();
     let format = home.format();
     match std::fs::read_to_string(&format) {
         Ok(text) if text.trim_end() == STORE_FORMAT => {}

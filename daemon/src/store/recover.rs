@@ -286,13 +286,15 @@ pub fn quarantine_file(root: &Path, file: &Path, name: &str, why: &str) -> Resul
     write_why(&to, why)
 }
 
-fn write_why(beside: &Path, why: &str) -> Result<(), DiskError> {
+/// Says why something was set aside, in a file beside it.
+pub fn write_why(beside: &Path, why: &str) -> Result<(), DiskError> {
     let mut name = beside.as_os_str().to_owned();
     name.push(".why");
     disk::replace(Path::new(&name), format!("{why}\n").as_bytes())
 }
 
-fn free_name(dir: &Path, name: &str) -> std::path::PathBuf {
+/// A name in a folder that nothing has yet.
+pub fn free_name(dir: &Path, name: &str) -> std::path::PathBuf {
     let mut path = dir.join(name);
     let mut n = 1;
     while path.exists() {

@@ -40,11 +40,16 @@ impl Prepared {
         Self { world }
     }
 
-    /// The prepared store again, with a daemon that dies at the `n`-th passing of `point`.
-    fn again(&self, point: &str, n: u64) -> Result<Minderd, String> {
+    /// The store as it was prepared; nobody serves it.
+    pub fn restore(&self) {
         let root = self.world.home().root().to_owned();
         std::fs::remove_dir_all(&root).unwrap();
         copy(&kept(&self.world), &root);
+    }
+
+    /// The prepared store again, with a daemon that dies at the `n`-th passing of `point`.
+    fn again(&self, point: &str, n: u64) -> Result<Minderd, String> {
+        self.restore();
         self.world.launch(&[("MINDER_KILL_POINT", &format!("{point}:{n}"))]).settle()
     }
 

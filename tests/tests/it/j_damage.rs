@@ -50,3 +50,71 @@ fn j1_killed_in_a_start_beside_a_damaged_journal() {
     let reached = prepared.at_every(&minder_proto::trial::MEND_POINTS[..2], scenario, finish);
     assert!(reached.iter().all(|(_, n)| *n == 1), "{reached:?}");
 }
+
+/// Damage of many kinds in a store that nobody serves.
+fn damage(world: &World, w: &crate::world::Agent, s: &crate::world::Agent) {
+    std::fs::write(w.file("session.json"), "{garbage").unwrap();
+    let timeline = std::fs::read_to_string(w.file("timeline.jsonl")).unwrap();
+    let mut lines: Vec<&str> = timeline.lines().collect();
+    lines[3] = "garbage";
+    std::fs::write(w.file("timeline.jsonl"), lines.join("\n") + "\n").unwrap();
+    std::fs::remove_file(s.file("queue.jsonl")).unwrap();
+    std::fs::write(world.home().label("nobody"), "garbage\n").unwrap();
+    std::fs::write(world.home().closed(), "garbage\n").unwrap();
+    for file in [w.file("session.json"), world.home().label("nobody"), world.home().closed()] {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+}
+
+#[test]
+fn j1_killed_in_a_repair() {
+    let world = World::new();
+    let daemon = world.start();
+    let [w, s] = ["w", "s"].map(|l| world.session(l));
+    let mut client = world.client();
+    for note in ["note 1", "note 2", "note 3"] {
+        w.declare(&mut client, State::Review, Some(note));
+    }
+    crate::world::must(&mut client, &w.letter(&s, "hello"));
+    daemon.stop();
+    damage(&world, &w, &s);
+    let prepared = Prepared::new(world);
+    let mut passed = Vec::new();
+    for point in &minder_proto::trial::MEND_POINTS[2..] {
+        for n in 1.. {
+            prepared.restore();
+            let mut cut_off = prepared.world.minder(["store", "repair"]);
+            let cut_off = crate::world::ran_to_any_end(
+                cut_off.env(minder_proto::trial::KILL_POINT, format!("{point}:{n}")),
+            );
+            let whole = prepared.world.run("store repair");
+            assert_eq!(whole.code, 0, "{point}:{n}: {whole:?}");
+            let checked = prepared.world.run("store check");
+            assert_eq!(checked.code, 0, "{point}:{n}: {checked:?}");
+            let again = prepared.world.run("store repair").ok();
+            assert!(again.ends_with("nothing to repair\n"), "{point}:{n}: {again}");
+            let notes: Vec<_> = w.moves().into_iter().filter_map(|(_, m)| m.note).collect();
+            assert!(notes.contains(&"note 3".to_owned()), "{point}:{n}: {notes:?}");
+            assert_eq!((s.queue().len(), s.messages().len()), (1, 1), "{point}:{n}");
+            let kept =
+                std::fs::read(prepared.world.home().quarantine().join(format!("{}.session.json", w.id)));
+            assert_eq!(kept.unwrap(), b"{garbage", "{point}:{n}");
+            if !cut_off {
+                passed.push((*point, n - 1));
+                break;
+            }
+        }
+    }
+    assert!(passed.iter().all(|(point, n)| *n > 0 || *point == "repair.aside"), "{passed:?}");
+}
+
+#[test]
+fn a_repair_needs_the_store_for_itself() {
+    let world = World::new();
+    let _daemon = world.start();
+    let line = world.run("store repair").failed(73);
+    assert!(line.contains("minder daemon stop"), "{line}");
+    let copy = world.isolated.root().join("copy");
+    assert!(world.run(&format!("store repair {}", copy.display())).failed(2).contains("no store there"));
+}

@@ -309,6 +309,13 @@ pub fn ran(command: &mut Command, input: &[u8]) -> Ran {
     Ran { code, out: text(out.stdout), err: text(out.stderr) }
 }
 
+/// Runs a program that may die by SIGKILL; says if it did.
+pub fn ran_to_any_end(command: &mut Command) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    let out = process::run(command, b"", LIMIT).unwrap_or_else(|e| panic!("{e}"));
+    out.status.signal() == Some(9)
+}
+
 /// A program that runs beside the test. Its output is read to its end by threads of its own.
 pub struct Running {
     child: Child,

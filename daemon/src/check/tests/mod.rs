@@ -268,9 +268,13 @@ impl Sample {
     /// What a check says, with names, and its exit code.
     pub fn checked(&self) -> String {
         let report = check(&Home::at(self.root())).unwrap();
-        let text = self.names.iter().fold(report.to_lines(), |text, (id, name)| text.replace(id, name));
-        let text = text.replace(&*self.root().to_string_lossy(), "STORE");
-        format!("{text}exit {}\n", report.exit())
+        format!("{}exit {}\n", self.named(&report.to_lines()), report.exit())
+    }
+
+    /// A text with names in the place of ids.
+    pub fn named(&self, text: &str) -> String {
+        let text = self.names.iter().fold(text.to_owned(), |text, (id, name)| text.replace(id, name));
+        text.replace(&*self.root().to_string_lossy(), "STORE")
     }
 }
 

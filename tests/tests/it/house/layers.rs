@@ -12,7 +12,7 @@ const GROUND_UP: [&[&str]; 9] = [
     &["lock", "logfile", "readiness", "service"],
     &["log", "store"],
     &["session", "check"],
-    &["watch", "identity"],
+    &["watch", "identity", "repair"],
     &["process", "delivery"],
     &["hook"],
     &["spool"],
