@@ -9,8 +9,8 @@ use minder_proto::id::SessionId;
 use minder_proto::layout::Home;
 
 use super::disk::{self, DiskError, at};
-use super::feed::Feed;
 use super::durable::{self, Flush};
+use super::feed::Feed;
 use super::files::Files;
 use super::journal::{Journal, RECORD_MAX};
 use super::kill_point::reach;

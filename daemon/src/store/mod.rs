@@ -49,9 +49,9 @@ pub(crate) use files::Files;
 pub(crate) use journal::{Recovered, recover};
 pub(crate) use mender::Mender;
 pub(crate) use op::Op;
-pub(crate) use recover::{Target, is_beginning, replay};
 #[cfg(test)]
-pub(crate) use {recover::Replayed, recover::tests as replay_tests};
+pub(crate) use recover::tests as replay_tests;
+pub(crate) use recover::{Replayed, Target, is_beginning, replay};
 
 use owner::{Checkpoint, Command, Owner, Write};
 
@@ -266,7 +266,7 @@ fn bring_up(
     home: &Home,
     flush: bool,
     notes: &mut Vec<String>,
-) -> Result<(Files, Recovered, recover::Replayed), OpenError> {
+) -> Result<(Files, Recovered, Replayed), OpenError> {
     let found = recover(&home.journal())?;
     if flush {
         journal::settle(&home.journal(), &found)?;
