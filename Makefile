@@ -20,7 +20,7 @@ release: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(LINK))
 bench: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(LINK))
 RELEASE := target/$(HOST)/release
 
-.PHONY: help demo test bench lint docs release install
+.PHONY: help demo test bench fuzz lint docs release install
 
 help:
 	@echo 'make demo      builds minder and shows it at work in a throw-away store'
@@ -29,6 +29,7 @@ help:
 	@echo 'make lint      format, clippy and documentation, with warnings as errors'
 	@echo 'make docs      writes the generated documents anew'
 	@echo 'make bench     measures, and prints one table'
+	@echo 'make fuzz      throws bytes at every parser, each for SECONDS_EACH=30'
 
 demo:
 	$(CARGO) build --locked -p minder -p minderd
@@ -63,3 +64,7 @@ install: release
 
 bench: release
 	$(CARGO) bench --locked --target $(HOST) -p minder-tests --bench table
+
+# Any toolchain will do; a C++ compiler is needed. FUZZ names targets; without it all of them run.
+fuzz:
+	fuzz/run $(FUZZ)

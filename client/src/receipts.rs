@@ -78,7 +78,7 @@ fn places(home: &Home) -> Result<Vec<(Party, PathBuf)>, CommandError> {
 type Histories = Vec<(MessageId, Vec<QueueLine>)>;
 
 fn in_ledger(dir: &Path, word: &str) -> Histories {
-    let bytes = std::fs::read(dir.join("queue.jsonl")).unwrap_or_default();
+    let bytes = minder_proto::whole::read(&dir.join("queue.jsonl")).unwrap_or_default();
     let mut found = Histories::new();
     for line in bytes.split(|b| *b == b'\n') {
         let Ok(line) = serde_json::from_slice::<QueueLine>(line) else { continue };

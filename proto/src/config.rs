@@ -1,12 +1,14 @@
 //! The configuration: `config.toml`, then `MINDER_*` variables. A value that cannot be used is an error,
 //! never a silent default.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::stamp::parse_duration;
+use crate::whole;
 
 /// Everything that can be set. Every field's name is its key: `adopt.mode`, …
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -290,13 +292,24 @@ pub fn variable(key: &str) -> String {
     format!("MINDER_{}", key.replace('.', "_").to_ascii_uppercase())
 }
 
+/// Most bytes of the file.
+const FILE_MAX: u64 = 1024 * 1024;
+
 /// Reads the file (an absent one is empty), then the variables.
 pub fn load(path: &Path, env: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+    let bytes = match whole::at_most(path, FILE_MAX) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(e) if e.kind() == ErrorKind::InvalidData => {
+            return Err(ConfigError::File { path: path.to_owned(), line: 1, why: e.to_string() });
+        }
         Err(error) => return Err(ConfigError::Io { path: path.to_owned(), error }),
     };
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let good = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+        let line = good.split(|b| *b == b'\n').count();
+        ConfigError::File { path: path.to_owned(), line, why: "not UTF-8".to_owned() }
+    })?;
     parse(path, &text, env)
 }
 

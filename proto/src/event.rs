@@ -341,6 +341,11 @@ pub enum Line {
     Torn,
 }
 
+/// Lines count from 1, and never so far that a JSON reader would not tell two of them apart.
+fn is_position(seq: u64) -> bool {
+    (1..=1 << 53).contains(&seq)
+}
+
 impl Line {
     /// Reads one line, without its newline.
     pub fn parse(bytes: &[u8]) -> Self {
@@ -349,12 +354,14 @@ impl Line {
             seq: u64,
             kind: String,
         }
-        if let Ok(event) = serde_json::from_slice::<Event>(bytes) {
-            return Self::Event(Box::new(event));
+        match serde_json::from_slice::<Event>(bytes) {
+            Ok(event) if is_position(event.seq) => return Self::Event(Box::new(event)),
+            Ok(_) => return Self::Torn,
+            Err(_) => {}
         }
         match serde_json::from_slice::<Header>(bytes) {
-            Ok(Header { seq, kind }) => Self::Unknown { seq, kind },
-            Err(_) => Self::Torn,
+            Ok(Header { seq, kind }) if is_position(seq) => Self::Unknown { seq, kind },
+            _ => Self::Torn,
         }
     }
 

@@ -1,11 +1,14 @@
 //! Folding `queue.jsonl`: from the changes of receipts to what waits and how far each message got.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::Path;
 
 use crate::event::{Class, Receipt};
 use crate::id::MessageId;
 use crate::record::{Brief, QueueLine};
 use crate::stamp::Stamp;
+use crate::whole;
 
 /// One message in a session's queue, or one that left it.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,13 +48,18 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Folds one line in.
-    pub fn apply(&mut self, line: &QueueLine) {
+    /// Folds one line in. A line that contradicts what stands, so that a message would be two or two would be one, is
+    /// damage: it changes nothing, and the answer is false.
+    pub fn apply(&mut self, line: &QueueLine) -> bool {
         if line.r.is_settled() {
             if let Some(seq) = self.seq_of.remove(&line.id) {
                 self.by_seq.remove(&seq);
             }
-            return;
+            return true;
+        }
+        let elsewhere = self.seq_of.get(&line.id).is_some_and(|seq| *seq != line.seq);
+        if elsewhere || self.by_seq.get(&line.seq).is_some_and(|entry| entry.id != line.id) {
+            return false;
         }
         let entry = self.by_seq.entry(line.seq).or_insert_with(|| Entry {
             id: line.id,
@@ -72,6 +80,7 @@ impl Queue {
             entry.channel.clone_from(&line.channel);
         }
         self.seq_of.insert(line.id, line.seq);
+        true
     }
 
     /// The entry of a message that is not settled.
@@ -130,17 +139,24 @@ impl Queue {
     }
 }
 
-/// Folds a whole ledger; lines that do not parse are counted, not fatal.
+/// Folds a whole ledger; lines that do not parse, or contradict others, are counted, not fatal.
 pub fn fold(bytes: &[u8]) -> (Queue, usize) {
-    let mut queue = Queue::default();
-    let mut bad = 0;
-    for line in bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
-        match serde_json::from_slice::<QueueLine>(line) {
-            Ok(line) => queue.apply(&line),
-            Err(_) => bad += 1,
-        }
+    let (mut queue, mut bad) = (Queue::default(), 0);
+    for line in bytes.split(|b| *b == b'\n') {
+        bad += usize::from(!fold_line(&mut queue, line));
     }
     (queue, bad)
+}
+
+/// Folds the ledger in a file of any size.
+pub fn fold_file(path: &Path) -> io::Result<(Queue, usize)> {
+    let (mut queue, mut bad) = (Queue::default(), 0);
+    whole::lines(path, |line| bad += usize::from(!fold_line(&mut queue, line)))?;
+    Ok((queue, bad))
+}
+
+fn fold_line(queue: &mut Queue, line: &[u8]) -> bool {
+    line.is_empty() || serde_json::from_slice::<QueueLine>(line).is_ok_and(|line| queue.apply(&line))
 }
 
 /// The receipts one message went through, from a whole ledger.
@@ -190,14 +206,25 @@ mod tests {
             line(b, 5, Receipt::Seen, 1),
             line(c, 6, Receipt::Queued, 2),
         ] {
-            queue.apply(&l);
+            assert!(queue.apply(&l));
         }
         assert_eq!(queue.iter().map(|e| e.id).collect::<Vec<_>>(), [a, c]);
         assert_eq!((queue.len(), queue.held()), (2, 1));
         assert_eq!(queue.get(b), None);
         let mut again = Queue::default();
-        queue.to_lines().iter().for_each(|l| again.apply(l));
+        queue.to_lines().iter().for_each(|l| assert!(again.apply(l)));
         assert_eq!(again, queue);
+    }
+
+    #[test]
+    fn what_settles_one_message_takes_no_other_one_along() {
+        let (a, b) = (MessageId::now(), MessageId::now());
+        let mut queue = Queue::default();
+        assert!(queue.apply(&line(a, 3, Receipt::Queued, 0)));
+        assert!(!queue.apply(&line(b, 3, Receipt::Queued, 0)), "there is one message at a place");
+        assert!(!queue.apply(&line(a, 4, Receipt::Held, 1)), "and a message is at one place");
+        assert!(queue.apply(&line(b, 3, Receipt::Seen, 1)));
+        assert_eq!(queue.iter().map(|e| (e.id, e.receipt)).collect::<Vec<_>>(), [(a, Receipt::Queued)]);
     }
 
     #[test]

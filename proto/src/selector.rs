@@ -1,5 +1,7 @@
 //! Selectors: how people and agents name sessions. A comma list; a session matches if any part does.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use crate::id::{MIN_PARTIAL, SessionId};
@@ -125,16 +127,24 @@ impl Selector {
         caller: Option<SessionId>,
     ) -> Result<Vec<Match>, SelectorError> {
         let mut found: Vec<Match> = Vec::new();
+        let mut places: HashMap<SessionId, usize> = HashMap::new();
+        let mut seen: HashSet<&str> = HashSet::new();
         for (text, part) in &self.parts {
+            if !seen.insert(text) {
+                continue;
+            }
             let named = matches!(part, Part::Id(_) | Part::Name | Part::Caller | Part::Parent);
             let ids = resolve_part(text, part, records.clone(), caller)?;
             if named && ids.is_empty() {
                 return Err(SelectorError::NotFound(text.clone()));
             }
             for id in ids {
-                match found.iter_mut().find(|m| m.id == id) {
-                    Some(m) => m.named |= named,
-                    None => found.push(Match { id, named }),
+                match places.entry(id) {
+                    Entry::Occupied(place) => found[*place.get()].named |= named,
+                    Entry::Vacant(place) => {
+                        place.insert(found.len());
+                        found.push(Match { id, named });
+                    }
                 }
             }
         }
@@ -225,12 +235,27 @@ fn resolve_part<'a>(
 
 /// `*` is any text, `?` any one byte; labels are ASCII.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => text.is_empty(),
-        Some((b'*', rest)) => (0..=text.len()).any(|i| glob(rest, &text[i..])),
-        Some((b'?', rest)) => !text.is_empty() && glob(rest, &text[1..]),
-        Some((c, rest)) => text.first() == Some(c) && glob(rest, &text[1..]),
+    let (mut p, mut t) = (0, 0);
+    // The last star, and how much of the text it stands for: no earlier one needs to be tried again.
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match (pattern.get(p), star) {
+            (Some(b'*'), _) => {
+                star = Some((p + 1, t));
+                p += 1;
+            }
+            (Some(c), _) if *c == b'?' || *c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            (_, Some((after, from))) => {
+                star = Some((after, from + 1));
+                (p, t) = (after, from + 1);
+            }
+            (_, None) => return false,
+        }
     }
+    pattern[p..].iter().all(|c| *c == b'*')
 }
 
 #[cfg(test)]
@@ -245,6 +270,22 @@ mod tests {
             "bindings": [{"harness": "claude", "id": format!("conv-{label}"), "since": "2026-11-30T12:00:00Z", "why": "startup"}],
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn stars_cost_no_more_than_the_text_is_long() {
+        for (pattern, text, fits) in [
+            ("*", "", true),
+            ("?*", "", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-b-b-cx", false),
+            ("*a", "aaa", true),
+            ("a?c*", "abc", true),
+        ] {
+            assert_eq!(glob(pattern.as_bytes(), text.as_bytes()), fits, "{pattern} {text}");
+        }
+        // With every star tried at every place this would not come to an end.
+        assert!(!glob(("*a".repeat(30) + "b").as_bytes(), "a".repeat(64).as_bytes()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::id::{Party, SessionId};
 use crate::layout::Home;
 use crate::queue::{self, Queue};
 use crate::record::{ClosedLine, SessionRecord, Watcher};
-use crate::timeline;
+use crate::{timeline, whole};
 
 /// Why a session's record cannot be shown.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +37,12 @@ pub enum ReadError {
 
 /// Reads one file as JSON.
 fn json<T: serde::de::DeserializeOwned>(path: PathBuf) -> Result<Option<T>, ReadError> {
-    let bytes = match std::fs::read(&path) {
+    let bytes = match whole::read(&path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::InvalidData => {
+            return Err(ReadError::Corrupt { path, why: e.to_string() });
+        }
         Err(error) => return Err(ReadError::Io { path, error }),
     };
     match serde_json::from_slice(&bytes) {
@@ -100,8 +103,8 @@ pub fn party_dir(home: &Home, party: Party) -> PathBuf {
 
 /// What waits for a recipient.
 pub fn queue(dir: &Path) -> io::Result<Queue> {
-    match std::fs::read(dir.join("queue.jsonl")) {
-        Ok(bytes) => Ok(queue::fold(&bytes).0),
+    match queue::fold_file(&dir.join("queue.jsonl")) {
+        Ok((queue, _)) => Ok(queue),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Queue::default()),
         Err(e) => Err(e),
     }
@@ -129,21 +132,25 @@ pub fn message_of(dir: &Path, entry: &queue::Entry) -> io::Result<Option<Message
 
 /// The tombstone of a closed session, newest first.
 pub fn tombstone(home: &Home, id: SessionId) -> Option<ClosedLine> {
-    let text = std::fs::read(home.closed()).ok()?;
-    text.split(|b| *b == b'\n')
-        .rev()
-        .filter_map(|l| serde_json::from_slice::<ClosedLine>(l).ok())
-        .find(|l| l.id == id)
+    closed(home, |line| line.id == id).pop()
+}
+
+/// The lines of `closed.jsonl` that are wanted, oldest first. The list is never rewritten, so that it is read line by
+/// line.
+fn closed(home: &Home, wanted: impl Fn(&ClosedLine) -> bool) -> Vec<ClosedLine> {
+    let mut found = Vec::new();
+    let _ = whole::lines(&home.closed(), |line| {
+        found.extend(serde_json::from_slice(line).ok().filter(&wanted));
+    });
+    found
 }
 
 /// Tombstones of closed sessions that had a label, a full id or an id prefix, newest first.
 pub fn tombstones_named(home: &Home, name: &str) -> Vec<ClosedLine> {
-    let Ok(text) = std::fs::read(home.closed()) else { return Vec::new() };
-    text.split(|b| *b == b'\n')
-        .rev()
-        .filter_map(|l| serde_json::from_slice::<ClosedLine>(l).ok())
-        .filter(|l| l.label == name || (name.len() >= 6 && l.id.to_string().starts_with(name)))
-        .collect()
+    let mut found =
+        closed(home, |l| l.label == name || (name.len() >= 6 && l.id.to_string().starts_with(name)));
+    found.reverse();
+    found
 }
 
 /// The folder in which a session's timeline lies now: open, or closed and in the trash.

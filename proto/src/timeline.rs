@@ -145,7 +145,7 @@ pub fn read_after(
                 let oldest = !any;
                 any |= seq.is_some();
                 // Where older history was dropped, the line after the position may be the oldest one there is.
-                met = seq.is_some_and(|s| s == wanted.seq || (oldest && s == wanted.seq + 1));
+                met = seq.is_some_and(|s| s == wanted.seq || (oldest && s == wanted.seq.saturating_add(1)));
                 if seq.is_none_or(|s| s <= wanted.seq) || !met {
                     return ControlFlow::Continue(());
                 }
@@ -319,37 +319,27 @@ pub fn tail(dir: &Path) -> io::Result<Tail> {
 }
 
 /// The last `seq` in a file that parses, and whether anything behind it is not a whole good line.
-fn last_seq(mut file: &File) -> io::Result<(Option<u64>, bool)> {
-    let len = file.metadata()?.len();
-    let mut take: u64 = 8 * 1024;
-    loop {
-        let begin = len.saturating_sub(take);
-        let mut bytes = vec![0; (len - begin) as usize];
-        file.seek(SeekFrom::Start(begin))?;
-        file.read_exact(&mut bytes)?;
-        let open = bytes.last().is_some_and(|b| *b != b'\n');
-        let end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
-        let mut torn = open;
-        let mut lines: Vec<&[u8]> = bytes[..end].split(|b| *b == b'\n').collect();
-        lines.pop();
-        if begin > 0 && !lines.is_empty() {
-            lines.remove(0); // its beginning may be outside
+fn last_seq(file: &File) -> io::Result<(Option<u64>, bool)> {
+    let mut found = None;
+    let mut torn = back::is_open(file)?;
+    back::lines_of(file, |line| match line.seq() {
+        Some(seq) => {
+            found = Some(seq);
+            ControlFlow::Break(())
         }
-        for line in lines.iter().rev().filter(|l| !l.is_empty()) {
-            match Line::parse(line).seq() {
-                Some(seq) => return Ok((Some(seq), torn)),
-                None => torn = true,
-            }
+        None => {
+            torn = true;
+            ControlFlow::Continue(())
         }
-        if begin == 0 {
-            return Ok((None, torn));
-        }
-        take *= 8;
-    }
+    })?;
+    Ok((found, torn))
 }
 
 /// The line that begins at `offset` of the segment whose first `seq` is `segment`, if there is one.
 pub fn at(dir: &Path, segment: u64, offset: u64) -> io::Result<Option<Event>> {
+    if i64::try_from(offset).is_err() {
+        return Ok(None); // no file is that long
+    }
     let sealed = dir.join(sealed_name(segment));
     let path = if sealed.exists() { sealed } else { dir.join(ACTIVE) };
     let mut file = match File::open(path) {

@@ -9,6 +9,7 @@
 //! | [`fake`] | a stand-in for a harness that runs hooks |
 //! | [`tmux`] | a private tmux server: keys, pastes, screens |
 //! | [`process`], [`files`] | processes by pidfd; waiting for files by inotify |
+//! | [`garbage`], [`heap`] | bytes that no parser should be given; how much memory a piece of work takes |
 //!
 //! Nothing sleeps to wait: each wait is woken by an event and has a limit, and its error shows what was there
 //! instead. A test with the real program:
@@ -41,6 +42,8 @@
 pub mod claude;
 pub mod fake;
 pub mod files;
+pub mod garbage;
+pub mod heap;
 pub mod isolate;
 pub mod model;
 pub mod process;

@@ -92,7 +92,7 @@ impl<'a> View<'a> {
         let dir = home.session(record.id);
         let failed = |e: std::io::Error| CommandError::io(dir.display(), &e);
         let queue = snapshot::queue(&dir).map_err(failed)?;
-        let ledger = std::fs::read(dir.join("queue.jsonl")).unwrap_or_default();
+        let ledger = minder_proto::whole::read(&dir.join("queue.jsonl")).unwrap_or_default();
         let waiting = queue
             .iter()
             .map(|e| Waiting { id: e.id, history: minder_proto::queue::history(&ledger, e.id) })

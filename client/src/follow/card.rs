@@ -38,14 +38,14 @@ pub struct Card {
 
 /// An open session's card, where it can be read.
 pub fn open(home: &Home, id: SessionId) -> Option<Card> {
-    let bytes = std::fs::read(home.session(id).join("session.json")).ok()?;
+    let bytes = minder_proto::whole::read(&home.session(id).join("session.json")).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
 /// The label and title of a session, open or closed; its short id where nothing else is known.
 pub fn names(home: &Home, id: SessionId) -> (String, String) {
     let closed = || {
-        let bytes = std::fs::read(home.trashed(id).join("session.json")).ok()?;
+        let bytes = minder_proto::whole::read(&home.trashed(id).join("session.json")).ok()?;
         serde_json::from_slice::<Card>(&bytes).ok()
     };
     if let Some(card) = open(home, id).or_else(closed) {

@@ -163,7 +163,7 @@ fn digest(bytes: &[u8], last: &mut Option<u64>, grown: &mut Grown) -> usize {
             grown.all = true;
             continue;
         };
-        grown.all |= line.all || last.is_some_and(|l| line.n != l + 1);
+        grown.all |= line.all || last.is_some_and(|l| line.n != l.wrapping_add(1));
         *last = Some(line.n);
         match line.s {
             Some(id) if grown.sessions.len() < FEW => {

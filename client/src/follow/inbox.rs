@@ -83,7 +83,7 @@ fn ledger(bytes: &[u8]) -> impl Iterator<Item = QueueLine> {
 /// For each session that notices in this folder's log are about: the newest of its lines that a notice has shown.
 pub fn shown(dir: &Path) -> io::Result<HashMap<SessionId, u64>> {
     let mut seen = HashSet::new();
-    match std::fs::read(dir.join("queue.jsonl")) {
+    match minder_proto::whole::read(&dir.join("queue.jsonl")) {
         Ok(bytes) => seen.extend(ledger(&bytes).filter(|l| was_read(l.r)).map(|l| l.id)),
         Err(e) if e.kind() == ErrorKind::NotFound => {}
         Err(e) => return Err(e),

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use minder_proto::stamp::Stamp;
-use minder_proto::trial;
+use minder_proto::{trial, whole};
 
 use super::book::Book;
 use super::place::{Place, leftovers};
@@ -88,7 +88,7 @@ impl Keeper {
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match std::fs::read(path) {
+    match whole::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),

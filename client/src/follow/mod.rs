@@ -9,9 +9,9 @@
 
 mod announce;
 mod bell;
-mod book;
+pub mod book;
 mod card;
-mod feed;
+pub mod feed;
 mod filter;
 mod hint;
 mod inbox;

@@ -145,7 +145,7 @@ impl Roster {
         if self.all {
             return true;
         }
-        let bytes = std::fs::read(dir.join("session.json")).unwrap_or_default();
+        let bytes = minder_proto::whole::read(&dir.join("session.json")).unwrap_or_default();
         let record = serde_json::from_slice::<SessionRecord>(&bytes);
         record.is_ok_and(|r| self.matches(&r).unwrap_or(false))
     }

@@ -6,6 +6,7 @@
 mod bodies;
 mod cost_cases;
 mod damage_cases;
+mod garbage;
 mod grown;
 mod help;
 mod hook;
@@ -13,6 +14,7 @@ mod hooks;
 mod hooks_command;
 mod hooks_property;
 mod hostile;
+mod inlets;
 mod listings;
 mod pipes;
 mod place;

@@ -201,7 +201,7 @@ mod tests {
         lines.push(QueueLine { seq: 0, ..line(2, Answered) });
         assert_eq!(wrong(&lines), "");
         let mut queue = Queue::default();
-        [queued(1), line(1, Held), queued(2)].iter().for_each(|l| queue.apply(l));
+        [queued(1), line(1, Held), queued(2)].iter().for_each(|l| assert!(queue.apply(l)));
         queue.apply(&QueueLine { attempt: 3, ..line(2, Queued) });
         assert_eq!(wrong(&queue.to_lines()), "", "a rewritten one too");
     }

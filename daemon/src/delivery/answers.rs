@@ -80,7 +80,7 @@ impl Delivery {
                 .ok_or_else(|| Fault::new(Kind::Gone, format!("session {} is gone", id.short())).about(id))?,
             _ => home.operator(),
         };
-        let ledger = std::fs::read(dir.join("queue.jsonl")).unwrap_or_default();
+        let ledger = minder_proto::whole::read(&dir.join("queue.jsonl")).unwrap_or_default();
         let history = queue::history(&ledger, at.id);
         let last = history.last().cloned();
         let seq = entry.as_ref().map(|e| e.seq).or(history.first().map(|l| l.seq)).unwrap_or_default();

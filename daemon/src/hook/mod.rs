@@ -19,9 +19,9 @@ use crate::identity::Ancestry;
 use crate::store::{State, Store, Txn};
 
 mod adopt;
-mod payload;
+pub mod payload;
 mod react;
-mod status;
+pub mod status;
 mod turn;
 
 pub use payload::{Heard, Payload};

@@ -17,23 +17,32 @@ use minder_proto::id::SessionId;
 use minder_proto::record::{SessionRecord, TurnOrigin};
 use minder_proto::stamp::Stamp;
 use minder_proto::state::State;
+use minder_proto::whole;
 use serde::Deserialize;
 
 /// Between two turns that follow each other the file says `idle` for a moment, and after a Stop hook it says so before
 /// the hook's word is in: only what stays counts.
 const SETTLE: Duration = Duration::from_secs(1);
 
+/// Most bytes of such a file; a larger one is another program's.
+const FILE_MAX: u64 = 1024 * 1024;
+
 /// The file, as far as minder reads it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct StatusFile {
+pub struct StatusFile {
     status: Option<String>,
     status_updated_at: Option<i64>,
 }
 
 impl StatusFile {
     fn read(path: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+        Self::parse(&whole::at_most(path, FILE_MAX).ok()?)
+    }
+
+    /// What it says; nothing if it says nothing that is understood.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
     }
 }
 

@@ -107,7 +107,7 @@ pub fn only(found: &[Lookup], end: &str) -> Result<Lookup, Fault> {
 
 fn in_ledger(home: &Home, to: Party, end: &str) -> Vec<Lookup> {
     let dir = snapshot::party_dir(home, to);
-    let Ok(bytes) = std::fs::read(dir.join("queue.jsonl")) else { return Vec::new() };
+    let Ok(bytes) = minder_proto::whole::read(&dir.join("queue.jsonl")) else { return Vec::new() };
     let mut found = Vec::new();
     for line in bytes.split(|b| *b == b'\n') {
         // A cheap look before the parse: the ledger of a busy session is long.

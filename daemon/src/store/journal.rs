@@ -131,7 +131,8 @@ pub fn segments(dir: &Path) -> Result<Vec<u64>, DiskError> {
         let name = entry.map_err(at(dir))?.file_name();
         let number: Option<u64> =
             name.to_str().and_then(|n| n.strip_suffix(".wal")).and_then(|n| n.parse().ok());
-        found.extend(number);
+        // A number that is spelt otherwise, or has none after it, is no name that a journal gave.
+        found.extend(number.filter(|n| n >> 62 == 0 && path(dir, *n).file_name() == Some(&name)));
     }
     found.sort_unstable();
     Ok(found)

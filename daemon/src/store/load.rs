@@ -11,6 +11,7 @@ use minder_proto::layout::Home;
 use minder_proto::queue;
 use minder_proto::record::{KeyLine, SessionRecord, Watcher};
 use minder_proto::stamp::Stamp;
+use minder_proto::whole;
 
 use super::disk::{DiskError, at};
 use super::recover::quarantine_file;
@@ -76,14 +77,16 @@ type Loaded = Result<Session, String>;
 fn session(home: &Home, id: SessionId, notes: &mut Vec<String>) -> Result<Loaded, DiskError> {
     let dir = home.session(id);
     let file = dir.join("session.json");
-    let bytes = match std::fs::read(&file) {
-        Ok(bytes) => bytes,
+    let bytes = match whole::read(&file) {
+        Ok(bytes) => Ok(bytes),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Ok(Err(format!("{}: not there", file.display())));
         }
+        Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(e.to_string()),
         Err(e) => return Err(at(&file)(e)),
     };
-    let record: SessionRecord = match serde_json::from_slice(&bytes) {
+    let record = bytes.and_then(|b| serde_json::from_slice::<SessionRecord>(&b).map_err(|e| e.to_string()));
+    let record = match record {
         Ok(record) => record,
         Err(e) => {
             let why = format!("{}: {e}", file.display());
@@ -101,29 +104,27 @@ fn session(home: &Home, id: SessionId, notes: &mut Vec<String>) -> Result<Loaded
 
 fn watchers(home: &Home, id: SessionId, notes: &mut Vec<String>) -> Result<Vec<Watcher>, DiskError> {
     let file = home.session(id).join("watchers.json");
-    match std::fs::read(&file) {
-        Ok(bytes) => match serde_json::from_slice(&bytes) {
-            Ok(watchers) => Ok(watchers),
-            Err(e) => {
-                let why = format!("{}: {e}", file.display());
-                quarantine_file(home.root(), &file, &format!("{id}.watchers.json"), &why)?;
-                notes.push(format!("{why}; moved to quarantine/, nobody watches this session now"));
-                Ok(Vec::new())
-            }
-        },
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(at(&file)(e)),
-    }
+    let read = match whole::read(&file) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| e.to_string()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(e.to_string()),
+        Err(e) => return Err(at(&file)(e)),
+    };
+    read.or_else(|e| {
+        let why = format!("{}: {e}", file.display());
+        quarantine_file(home.root(), &file, &format!("{id}.watchers.json"), &why)?;
+        notes.push(format!("{why}; moved to quarantine/, nobody watches this session now"));
+        Ok(Vec::new())
+    })
 }
 
 fn ledger(file: &Path, notes: &mut Vec<String>) -> Result<(queue::Queue, u64), DiskError> {
-    match std::fs::read(file) {
-        Ok(bytes) => {
-            let (queue, bad) = queue::fold(&bytes);
+    match queue::fold_file(file) {
+        Ok((queue, bad)) => {
             if bad > 0 {
                 notes.push(format!("{}: {bad} lines cannot be read and were passed over", file.display()));
             }
-            Ok((queue, bytes.len() as u64))
+            Ok((queue, length(file)?))
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok((queue::Queue::default(), 0)),
         Err(e) => Err(at(file)(e)),
@@ -132,15 +133,13 @@ fn ledger(file: &Path, notes: &mut Vec<String>) -> Result<(queue::Queue, u64), D
 
 fn keys(home: &Home, state: &mut State, notes: &mut Vec<String>) -> Result<(), DiskError> {
     let file = home.keys();
-    let bytes = match std::fs::read(&file) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(at(&file)(e)),
-    };
-    state.keys_len = bytes.len() as u64;
+    state.keys_len = length(&file)?;
     let oldest = Stamp::now().minus(KEYS_KEPT);
     let mut bad = 0;
-    for line in bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
+    let read = whole::lines(&file, |line| {
+        if line.is_empty() {
+            return;
+        }
         match serde_json::from_slice::<KeyLine>(line) {
             Ok(line) if line.at >= oldest => {
                 state.keys.insert(line.key, Remembered { at: line.at, sum: line.sum, result: line.result });
@@ -148,6 +147,10 @@ fn keys(home: &Home, state: &mut State, notes: &mut Vec<String>) -> Result<(), D
             Ok(_) => {}
             Err(_) => bad += 1,
         }
+    });
+    match read {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(at(&file)(e)),
+        _ => {}
     }
     if bad > 0 {
         notes.push(format!("{}: {bad} lines cannot be read and were passed over", file.display()));

@@ -115,7 +115,7 @@ pub fn decode(mut bytes: &[u8]) -> Result<Vec<Op>, Broken> {
             1 => Op::Append {
                 file: path(&mut bytes)?,
                 segment: number(&mut bytes)?,
-                offset: number(&mut bytes)?,
+                offset: offset(&mut bytes)?,
                 bytes: blob(&mut bytes)?.to_vec(),
             },
             2 => Op::Replace { file: path(&mut bytes)?, bytes: blob(&mut bytes)?.to_vec() },
@@ -137,6 +137,12 @@ fn number(bytes: &mut &[u8]) -> Result<u64, Broken> {
     let (head, rest) = bytes.split_first_chunk::<8>().ok_or(Broken("it ends within a number"))?;
     *bytes = rest;
     Ok(u64::from_le_bytes(*head))
+}
+
+/// A place in a file: what is added to it never overflows.
+fn offset(bytes: &mut &[u8]) -> Result<u64, Broken> {
+    let offset = number(bytes)?;
+    if i64::try_from(offset).is_ok() { Ok(offset) } else { Err(Broken("a place that no file has")) }
 }
 
 fn blob<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], Broken> {

@@ -59,6 +59,18 @@ pub fn read_back(dir: &Path, mut each: impl FnMut(Item) -> ControlFlow<()>) -> i
     Ok(newest)
 }
 
+/// Hands over the complete lines of one file, newest first, until `each` breaks.
+pub(super) fn lines_of(file: &File, mut each: impl FnMut(Line) -> ControlFlow<()>) -> io::Result<()> {
+    lines_back(file, &mut Window::at_end(file)?, 0, &mut |item| each(item.line)).map(drop)
+}
+
+/// True if bytes without a newline stand at the end of a file.
+pub(super) fn is_open(file: &File) -> io::Result<bool> {
+    let len = file.metadata()?.len();
+    let mut last = [0];
+    Ok(len > 0 && file.read_at(&mut last, len - 1)? == 1 && last[0] != b'\n')
+}
+
 /// A piece of a file that was read, up to where it was wanted.
 struct Window {
     /// Where it begins.

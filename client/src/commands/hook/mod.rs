@@ -5,7 +5,7 @@
 
 mod event;
 mod input;
-mod payload;
+pub mod payload;
 mod wait;
 
 use std::ffi::OsString;

@@ -123,7 +123,7 @@ fn last(home: &Home, target: SessionId, watcher: SessionId) -> Result<Option<Las
         _ => None,
     });
     let Some((id, at)) = found else { return Ok(None) };
-    let ledger = std::fs::read(dir.join("queue.jsonl")).unwrap_or_default();
+    let ledger = minder_proto::whole::read(&dir.join("queue.jsonl")).unwrap_or_default();
     let newest = minder_proto::queue::history(&ledger, id).pop();
     let (receipt, reason) = newest.map_or((None, None), |l| (Some(l.r), l.reason));
     Ok(Some(Last { id, at, receipt, reason }))
