@@ -7,8 +7,10 @@ use minder_proto::record::Channel;
 /// A receipt with its reason: `held(busy)`, `seen`.
 pub fn receipt(receipt: Receipt, reason: Option<&str>) -> String {
     match reason {
-        // The evidence of a `seen` is for the ledger.
-        Some(reason) if receipt != Receipt::Seen => format!("{receipt}({reason})"),
+        // The evidence of a `seen`, and what answered, are for the ledger.
+        Some(reason) if !matches!(receipt, Receipt::Seen | Receipt::Answered) => {
+            format!("{receipt}({reason})")
+        }
         _ => receipt.to_string(),
     }
 }
@@ -64,6 +66,7 @@ mod tests {
         assert_eq!(lifted_by("usage-limit(2026-12-01T03:10Z)"), lifted_by("usage-limit"));
         assert_eq!(receipt(Receipt::Held, Some("busy")), "held(busy)");
         assert_eq!(receipt(Receipt::Seen, Some("ack")), "seen");
+        assert_eq!(receipt(Receipt::Answered, Some("turn 6")), "answered");
         assert_eq!(receipt(Receipt::Dead, Some("expired")), "dead(expired)");
     }
 }

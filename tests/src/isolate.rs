@@ -14,10 +14,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
+use crate::dispositions;
 use crate::process::{self, Process};
 
 /// The variable that marks what belongs to one [`Isolated`].
 pub const MARK: &str = "RIG_ROOT";
+
+static INHERITED: std::sync::Once = std::sync::Once::new();
 
 /// A temporary folder and the environment that keeps programs inside it.
 pub struct Isolated {
@@ -31,6 +34,8 @@ impl Isolated {
     /// It is shared, since what runs in it must end before the folder goes: whoever has something running
     /// there keeps it.
     pub fn new() -> Result<Arc<Self>> {
+        // What is started here has the dispositions of a program that was started from a terminal.
+        INHERITED.call_once(dispositions::reset);
         // Not below TMPDIR, which can be long: a socket's address ends at 107 bytes.
         let root = tempfile::Builder::new().prefix("mt-").tempdir_in("/tmp")?;
         let isolated = Self { root, bin: program_folder()? };

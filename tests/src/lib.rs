@@ -40,6 +40,7 @@
 //! it holds directives: begin prompts with plain words.
 
 pub mod claude;
+mod dispositions;
 pub mod fake;
 pub mod files;
 pub mod garbage;

@@ -108,16 +108,6 @@ impl CallError {
             Self::Broken(_) => exit::SOFTWARE,
         }
     }
-
-    /// The command that helps, where one does.
-    pub fn hint(&self) -> Option<&str> {
-        match self {
-            Self::Unreachable(Unreachable::NotRunning(_)) => Some("minder daemon start"),
-            Self::Unreachable(Unreachable::NotAnswering(_)) => Some("minder doctor"),
-            Self::Refused(fault) => fault.hint.as_deref(),
-            _ => None,
-        }
-    }
 }
 
 impl From<WireError> for CallError {

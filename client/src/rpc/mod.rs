@@ -24,8 +24,6 @@ use wire::{Deadline, Head, Wire, WireError};
 
 /// How long an ordinary call may take.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a hook's call may take.
-pub const HOOK_PATIENCE: Duration = Duration::from_millis(300);
 /// How often a request is sent again, or a daemon started, before the client gives up.
 const ATTEMPTS: u32 = 4;
 
@@ -132,11 +130,6 @@ impl Client {
     pub fn connect(&mut self) -> Result<(), Unreachable> {
         let deadline = Deadline::within(self.patience);
         self.connected(deadline).map(drop)
-    }
-
-    /// Ends the connection, if there is one; the next call makes a new one.
-    pub fn disconnect(&mut self) {
-        self.wire = None;
     }
 
     /// Sends one request and returns the body of its answer.

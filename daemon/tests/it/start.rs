@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
-use minder_client::rpc::{CallError, Unreachable};
+use minder_client::rpc::{CallError, Client, Start, Unreachable};
 use minder_proto::rpc::Stop;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -166,10 +166,10 @@ fn e8_the_client_passes_a_failed_start_on() {
     let around = Surroundings::new();
     let mut starter = around.starter(MINDERD.into());
     starter.environment.push(("MINDER_HOME".into(), "/proc/minder".into()));
-    let start = minder_client::rpc::Start::This(starter);
+    let start = Start::This(starter);
     // Far more patience than the test has: what it is told is not that its time ran out.
     let patience = Some(Duration::from_secs(600));
-    let mut client = minder_client::rpc::Client::new(around.endpoint(), start).patience(patience);
+    let mut client = Client::new(around.endpoint(), start).patience(patience);
     let error = within(move || client.call(&hello()).unwrap_err());
     assert_eq!(error.exit_code(), 74, "{error}");
     assert!(error.to_string().contains("/proc/minder"), "{error}");
@@ -207,13 +207,15 @@ fn e9_restarts_lose_no_call() {
     who(&mut watching);
     let (stop, stopped) = mpsc::channel::<()>();
     let (tell, hear) = mpsc::channel();
-    let mut calling = around.starting_client();
+    let (endpoint, starter) = (around.endpoint(), around.starter(PathBuf::from(MINDERD)));
+    let fresh = move || Client::new(endpoint.clone(), Start::This(starter.clone()));
     let caller = std::thread::spawn(move || {
         let mut calls = 0;
+        let mut calling = fresh();
         while stopped.try_recv().is_err() {
             // Both ways: on a kept connection, and on a new one.
             if calls % 3 == 0 {
-                calling.disconnect();
+                calling = fresh();
             }
             tell.send(who(&mut calling).pid).unwrap();
             calls += 1;

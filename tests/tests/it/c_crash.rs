@@ -144,7 +144,7 @@ fn c11_many_senders_many_drains() {
                         let Some(taken) = must(&mut client, &take).message else { continue };
                         let refuses = came.len() % 50 == 49;
                         if refuses {
-                            client.disconnect();
+                            client = world.client();
                         } else {
                             let id = taken.id.to_string();
                             must(&mut client, &rpc::Ack { caller: s.caller(), id, key: None });

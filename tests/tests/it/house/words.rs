@@ -19,7 +19,10 @@ const NOT_BUILT: [&str; 9] = [
 fn texts_promise_nothing_that_is_not_built() {
     let for_users = |f: &File| {
         let markdown = f.path == "README.md" || f.path == "CHANGELOG.md" || f.path.starts_with("docs/");
-        markdown || f.path == "client/src/commands/agent.md"
+        // What programs say stands in their sources.
+        let source =
+            ["client/src/", "daemon/src/", "proto/src/"].iter().any(|folder| f.path.starts_with(folder));
+        markdown || source
     };
     let mut found = Vec::new();
     for file in files().into_iter().filter(for_users) {
