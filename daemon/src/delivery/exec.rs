@@ -152,12 +152,11 @@ impl Delivery {
     /// Writes down what an attempt came to. While the disk refuses there is no further attempt: the program has the
     /// message.
     async fn conclude(&self, session: SessionId, head: queue::Entry, outcome: Outcome) {
-        let home = self.store.home().clone();
         let most = self.store.config().delivery.max_attempts;
         let party = Party::Session(session);
         let written = self
             .store
-            .write_patiently(move |txn| {
+            .write_on_files_patiently(move |txn, files| {
                 let Some(now) = txn.session(session)?.inbox.queue.get(head.id).cloned() else {
                     return Ok(()); // settled by another road meanwhile
                 };
@@ -175,7 +174,7 @@ impl Delivery {
                         let tries = now.attempt + 1;
                         let entry = queue::Entry { attempt: tries, ..now };
                         let why = format!("it was refused {tries} times ({why})");
-                        bury(txn, &home, party, &[entry], "refused", &why)
+                        bury(txn, files, party, &[entry], "refused", &why)
                     }
                     Outcome::Refused(why) => {
                         let reason = Some(format!("refused: {why}"));

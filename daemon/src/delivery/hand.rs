@@ -10,7 +10,7 @@ use minder_proto::queue;
 use minder_proto::snapshot;
 
 use super::rules::{Boundary, Entry, may_enter};
-use crate::store::Txn;
+use crate::store::{Settled, Txn};
 
 /// Characters of a body that is longer than one hook call may print.
 const SHOWN: usize = 2_000;
@@ -45,7 +45,7 @@ enum BlockKind {
 /// Hands over what may enter at a boundary, at most `max_chars` characters of it; nothing if nothing may.
 pub fn hand(
     txn: &mut Txn<'_>,
-    home: &Home,
+    files: Settled<'_>,
     session: SessionId,
     boundary: Boundary,
     max_chars: usize,
@@ -67,6 +67,7 @@ pub fn hand(
     if !own_right {
         return Ok(Handed::default());
     }
+    let home = files.home();
     let dir = snapshot::party_dir(home, party);
     let messages = waiting.iter().filter_map(|e| snapshot::message_of(&dir, e).ok().flatten());
     let mut handed = Handed::default();

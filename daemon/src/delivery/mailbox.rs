@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::Delivery;
 use crate::session::tell_senders;
-use crate::store::Txn;
+use crate::store::{Settled, Txn};
 
 /// A message that somebody took and has not acknowledged.
 #[derive(Clone, Debug)]
@@ -181,7 +181,7 @@ pub(super) fn answered_by(
 /// Ends messages that will never be given: their receipts, and one message to each sender.
 pub fn bury(
     txn: &mut Txn<'_>,
-    home: &minder_proto::layout::Home,
+    files: Settled<'_>,
     party: Party,
     entries: &[queue::Entry],
     reason: &str,
@@ -194,6 +194,6 @@ pub fn bury(
     for entry in entries {
         txn.receipt(party, entry.id, Receipt::Dead, Some(reason.to_owned()), entry.attempt, None)?;
     }
-    tell_senders(txn, home, party, &title, entries, why);
+    tell_senders(txn, files, party, &title, entries, why);
     Ok(())
 }

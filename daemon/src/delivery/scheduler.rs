@@ -152,9 +152,8 @@ impl Delivery {
             }
         }
         for (reason, entries) in over {
-            let home = self.store.home().clone();
             let why = if reason == "expired" { "its time was over" } else { "it waited too long" };
-            let result = self.store.write(move |txn| bury(txn, &home, party, &entries, "expired", why)).await;
+            let result = self.store.write_on_files(move |txn, files| bury(txn, files, party, &entries, "expired", why)).await;
             if let Err(fault) = result {
                 tracing::warn!(%fault, "a message that is over could not be ended yet");
             }
@@ -247,16 +246,15 @@ impl Delivery {
     }
 
     async fn wake(self: &Arc<Self>, session: SessionId) {
-        let home = self.store.home().clone();
         let max = self.store.config().hook.max_chars;
         let handed = self
             .store
-            .write(move |txn| {
+            .write_on_files(move |txn, files| {
                 // Decided on the state at commit: a turn may have begun meanwhile.
                 if rules::hold(&txn.session(session)?.record, true).is_some() {
                     return Ok(hand::Handed::default());
                 }
-                hand::hand(txn, &home, session, Boundary::Idle, max)
+                hand::hand(txn, files, session, Boundary::Idle, max)
             })
             .await;
         let Ok(handed) = handed else { return };

@@ -75,14 +75,13 @@ impl Hooks {
             return Ok(HookAnswer::default()); // minder's own run: the runner speaks for it
         }
         self.gather_evidence(&call.harness, &payload).await;
-        let home = self.store.home().clone();
         let (harness, env, key) = (call.harness, call.env, call.key);
         let conversation = payload.session_id.clone();
         let transcript = payload.transcript_path.clone();
         let begins = matches!(heard, Heard::Begins { .. });
         let done = self
             .store
-            .write(move |txn| {
+            .write_on_files(move |txn, files| {
                 let once = format!("hook/{key}");
                 if txn.state().remembered(&once).is_some() {
                     return Ok(react::Reaction::default());
@@ -90,7 +89,7 @@ impl Hooks {
                 let Some(session) = adopt::session_of(txn, &harness, &payload, &heard, &env, &origin)? else {
                     return Ok(react::Reaction::default());
                 };
-                let told = react::Told { home: &home, payload: &payload, said: origin.said() };
+                let told = react::Told { files, payload: &payload, said: origin.said() };
                 let reaction = react::react(txn, session, told, heard)?;
                 if !txn.is_unchanged() {
                     txn.remember(once, 0, serde_json::Value::Null);

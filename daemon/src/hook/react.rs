@@ -5,7 +5,6 @@ use minder_proto::envelope;
 use minder_proto::error::Fault;
 use minder_proto::event::{ANSWER_MAX, ANSWER_NOTE, Author, Body, Receipt, cut};
 use minder_proto::id::{MessageId, Party, SessionId};
-use minder_proto::layout::Home;
 use minder_proto::queue;
 use minder_proto::record::{SessionRecord, TitleSource, TurnEnd, TurnOrigin};
 use minder_proto::rpc::HookAnswer;
@@ -19,7 +18,7 @@ use crate::delivery::evidence::{Evidence, evident};
 use crate::delivery::hand::{Handed, hand};
 use crate::delivery::rules::Boundary;
 use crate::session::{Declaration, declare};
-use crate::store::Txn;
+use crate::store::{Settled, Txn};
 
 /// Columns of a title or note that is made of a prompt.
 const WORDS: usize = 80;
@@ -63,8 +62,8 @@ impl Reaction {
 /// What a reaction needs to know of its event.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<'a> {
-    /// The store's place.
-    pub home: &'a Home,
+    /// The store's files.
+    pub files: Settled<'a>,
     /// The event as it came.
     pub payload: &'a Payload,
     /// When it was said, where that was not now. Then nobody reads what is printed.
@@ -91,7 +90,7 @@ impl Told<'_> {
             return Ok(Handed::default());
         }
         let max = txn.config().hook.max_chars;
-        hand(txn, self.home, id, boundary, max)
+        hand(txn, self.files, id, boundary, max)
     }
 
     /// Says a state, as of when the event was said.
@@ -200,7 +199,7 @@ fn brief(txn: &Txn<'_>, id: SessionId) -> Result<String, Fault> {
 
 /// A prompt was taken: whose it is, what it shows to have been read, the turn it begins.
 fn prompt(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, prompt: &str) -> Result<(), Fault> {
-    let Told { home, payload, said } = told;
+    let Told { files, payload, said } = told;
     let handed = txn.session(id)?.inbox.queue.iter().filter(|e| e.receipt == Receipt::Handed);
     let shown: Vec<queue::Entry> = handed.filter(|e| envelope::shows(prompt, e.id)).cloned().collect();
     let running = txn.session(id)?.record.turn.clone();
@@ -219,7 +218,7 @@ fn prompt(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, prompt: &str) -> Res
             _ if !keeps_text(txn) => None,
             (TurnOrigin::Operator, _) => Some(first_words(prompt, WORDS)),
             (TurnOrigin::Message, Some(entry)) => {
-                let dir = snapshot::party_dir(home, Party::Session(id));
+                let dir = snapshot::party_dir(files.home(), Party::Session(id));
                 let body = snapshot::message_of(&dir, entry).ok().flatten().map(|m| m.body);
                 body.map(|b| first_words(&b, WORDS))
             }

@@ -250,12 +250,11 @@ async fn retry(ctx: &Context, call: Retry, origin: Origin) -> Result<AckAnswer, 
 
 async fn drop_message(ctx: &Context, call: Drop, origin: Origin) -> Result<AckAnswer, Fault> {
     let at = theirs(ctx, call.caller, &origin, &call.id).await?;
-    let home = ctx.store.home().clone();
     ctx.store
-        .write(move |txn| {
+        .write_on_files(move |txn, files| {
             let entry = txn.inbox(at.to)?.queue.get(at.id).cloned();
             if let Some(entry) = entry {
-                bury(txn, &home, at.to, &[entry], "dropped", "it was dropped")?;
+                bury(txn, files, at.to, &[entry], "dropped", "it was dropped")?;
             }
             Ok(AckAnswer { id: at.id, receipt: Receipt::Dead })
         })

@@ -253,15 +253,14 @@ async fn set(ctx: &Context, call: Set, origin: Origin) -> Result<SetAnswer, Faul
 }
 
 async fn close(ctx: &Context, call: Close, origin: Origin) -> Result<CloseAnswer, Fault> {
-    let home = ctx.store.home().clone();
     ctx.store
-        .write(move |txn| {
-            let who = origin.who(call.caller.as_ref(), txn.state(), &home)?;
+        .write_on_files(move |txn, files| {
+            let who = origin.who(call.caller.as_ref(), txn.state(), files.home())?;
             who.party()?;
-            let id = session::selected_one(txn.state(), &home, &call.session, who.session())?;
+            let id = session::selected_one(txn.state(), files.home(), &call.session, who.session())?;
             let by =
                 if who.session().is_some() && !who.by_operator { Author::Agent } else { Author::Operator };
-            let closed = session::close(txn, &home, id, call.note, by, call.recall)?;
+            let closed = session::close(txn, files, id, call.note, by, call.recall)?;
             Ok(CloseAnswer {
                 session: id,
                 label: closed.label,

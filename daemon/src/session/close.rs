@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 use minder_proto::error::Fault;
 use minder_proto::event::{About, Author, Class, Message, NoticeKind, Receipt, cut};
 use minder_proto::id::{MessageId, Party, SessionId};
-use minder_proto::layout::Home;
 use minder_proto::queue::Entry;
 use minder_proto::record::ClosedLine;
 use minder_proto::snapshot;
 use minder_proto::text::{first_line, one_line};
 
-use crate::store::Txn;
+use crate::store::{Settled, Txn};
 
 /// What a close did.
 #[derive(Clone, Debug)]
@@ -30,7 +29,7 @@ pub struct Closed {
 /// Closes a session.
 pub fn close(
     txn: &mut Txn<'_>,
-    home: &Home,
+    files: Settled<'_>,
     id: SessionId,
     note: Option<String>,
     by: Author,
@@ -50,7 +49,7 @@ pub fn close(
             None,
         )?;
     }
-    tell_senders(txn, home, Party::Session(id), &record.title, &dead, "it was closed");
+    tell_senders(txn, files, Party::Session(id), &record.title, &dead, "it was closed");
     let recalled = if recall { take_back(txn, id)? } else { 0 };
     let line = ClosedLine {
         id,
@@ -96,8 +95,15 @@ fn take_back(txn: &mut Txn<'_>, id: SessionId) -> Result<usize, Fault> {
 }
 
 /// Tells every sender of these messages, once each, that they will not be delivered: which, why and what they were.
-pub fn tell_senders(txn: &mut Txn<'_>, home: &Home, to: Party, title: &str, messages: &[Entry], why: &str) {
-    let dir = snapshot::party_dir(home, to);
+pub fn tell_senders(
+    txn: &mut Txn<'_>,
+    files: Settled<'_>,
+    to: Party,
+    title: &str,
+    messages: &[Entry],
+    why: &str,
+) {
+    let dir = snapshot::party_dir(files.home(), to);
     let mut by_sender: BTreeMap<SessionId, Vec<(MessageId, String)>> = BTreeMap::new();
     for entry in messages {
         // A notice is minder's own: nobody waits for it. The person sees what died in `minder queue`.

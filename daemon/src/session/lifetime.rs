@@ -38,14 +38,14 @@ pub async fn close_what_is_over(store: &Store) -> Result<usize, Fault> {
         })
         .await?;
     for id in &over {
-        let (id, home) = (*id, store.home().clone());
+        let id = *id;
         store
-            .write(move |txn| {
+            .write_on_files(move |txn, files| {
                 // Judged again on the state at commit: somebody may have come meanwhile.
                 let Some(session) = txn.state().session(id) else { return Ok(()) };
                 if is_over(session, txn.state(), now, keep) {
                     let note = Some("its process ended long ago".to_owned());
-                    close(txn, &home, id, note, Author::Minder, false)?;
+                    close(txn, files, id, note, Author::Minder, false)?;
                 }
                 Ok(())
             })

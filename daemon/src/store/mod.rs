@@ -187,6 +187,20 @@ impl Store {
         answer.await.map_err(|_| down())?
     }
 
+    /// The same for a mutation that reads the store's files: every commit before it stands in them. It begins a group of
+    /// its own for that, where [`Store::write`] joins the one under way.
+    pub async fn write_on_files<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&mut Txn<'_>, Settled<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let home = self.home.clone();
+        let run = move |txn: &mut Txn<'_>| run(txn, Settled(&home));
+        let job = Job { run: Some(run), value: None, reply };
+        self.commands.send(Command::WriteOnFiles(Box::new(job))).map_err(|_| down())?;
+        answer.await.map_err(|_| down())?
+    }
+
     /// Looks at the state in the owner's thread, after everything that was accepted before.
     pub async fn read<T: Send + 'static>(
         &self,
@@ -230,6 +244,18 @@ impl Store {
     /// The configuration in force.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+}
+
+/// The store's files as a mutation may read them: everything that was committed before it stands in them. Only
+/// [`Store::write_on_files`] gives it.
+#[derive(Clone, Copy, Debug)]
+pub struct Settled<'a>(&'a Home);
+
+impl<'a> Settled<'a> {
+    /// Where they are.
+    pub fn home(self) -> &'a Home {
+        self.0
     }
 }
 

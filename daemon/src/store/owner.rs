@@ -45,6 +45,8 @@ pub trait Write: Send {
 pub enum Command {
     /// A mutation.
     Write(Box<dyn Write>),
+    /// A mutation that reads files: whatever was accepted before it is applied to them first.
+    WriteOnFiles(Box<dyn Write>),
     /// A look at the state, after everything before it is durable.
     Read(Box<dyn FnOnce(&State) + Send>),
     /// The files of a checkpoint are durable, or not.
@@ -167,7 +169,7 @@ impl Owner {
         let mut next = Some(first);
         while let Some(command) = next.take() {
             match command {
-                Command::Write(job) => next = self.group(job),
+                Command::Write(job) | Command::WriteOnFiles(job) => next = self.group(job),
                 Command::Read(look) => look(&self.state),
                 Command::Synced { last, result } => self.checkpoint_synced(last, result),
                 Command::Stop(done) => return Some(done),
@@ -232,9 +234,10 @@ impl Owner {
             }
         }
         self.files.expect_nothing();
-        self.commit(accepted);
+        // They changed nothing on the strength of what the others of their group did.
+        let outcome = self.commit(accepted);
         for job in idle {
-            job.answer(Ok(()));
+            job.answer(outcome.clone());
         }
         if !lost.is_empty() {
             self.forget(lost);
@@ -242,9 +245,9 @@ impl Owner {
         rest
     }
 
-    fn commit(&mut self, mut accepted: Vec<Accepted>) {
+    fn commit(&mut self, mut accepted: Vec<Accepted>) -> Result<(), Fault> {
         if accepted.is_empty() {
-            return;
+            return Ok(());
         }
         let mut group: Vec<Vec<Op>> = accepted.iter_mut().map(|a| std::mem::take(&mut a.done.ops)).collect();
         let second = if trial::fault("fanout-two-commits") {
@@ -266,10 +269,11 @@ impl Owner {
             roll_back(&mut self.state, undo);
             self.read_only = Some(why.clone());
             self.publish(0);
+            let fault = Fault::new(Kind::ReadOnly, why);
             for job in jobs {
-                job.answer(Err(Fault::new(Kind::ReadOnly, why.clone())));
+                job.answer(Err(fault.clone()));
             }
-            return;
+            return Err(fault);
         }
         for op in group.into_iter().flatten() {
             self.apply(op);
@@ -293,6 +297,7 @@ impl Owner {
         for a in accepted {
             a.job.answer(Ok(()));
         }
+        Ok(())
     }
 
     fn apply(&mut self, op: Op) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use minder_proto::error::{Fault, Kind};
 
-use super::{Store, Txn};
+use super::{Settled, Store, Txn};
 
 /// Growing pauses between attempts: 1 s doubling to 60 s, without end.
 #[derive(Clone, Debug)]
@@ -41,6 +41,14 @@ impl Store {
         run: impl Fn(&mut Txn<'_>) -> Result<T, Fault> + Clone + Send + 'static,
     ) -> Result<T, Fault> {
         patiently(|| self.write(run.clone())).await
+    }
+
+    /// The same for a mutation that reads files.
+    pub async fn write_on_files_patiently<T: Send + 'static>(
+        &self,
+        run: impl Fn(&mut Txn<'_>, Settled<'_>) -> Result<T, Fault> + Clone + Send + 'static,
+    ) -> Result<T, Fault> {
+        patiently(|| self.write_on_files(run.clone())).await
     }
 }
 

@@ -81,8 +81,10 @@ impl Writer {
     }
 
     pub fn close(&self, id: SessionId) {
-        let home = self.store.home().clone();
-        self.write(move |txn| session::close(txn, &home, id, None, Author::Operator, false));
+        let close = self.store.write_on_files(move |txn, files| {
+            session::close(txn, files, id, None, Author::Operator, false)
+        });
+        self.runtime.block_on(close).unwrap();
     }
 }
 

@@ -86,6 +86,17 @@ pub enum Act<W, M> {
     Refused(Box<Self>),
 }
 
+impl<S, M> Act<S, M> {
+    /// True for what takes texts out of timelines.
+    pub fn reads_files(&self) -> bool {
+        match self {
+            Self::Bury { .. } | Self::Close { .. } => true,
+            Self::Refused(act) => act.reads_files(),
+            _ => false,
+        }
+    }
+}
+
 /// What happens next.
 #[derive(Clone, Debug)]
 pub enum Move {

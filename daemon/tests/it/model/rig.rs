@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use minder_daemon::delivery::mailbox::bury;
 use minder_daemon::delivery::{Changes, Delivery, Watching};
 use minder_daemon::session::{self, Born, Declaration};
-use minder_daemon::store::{Observer, Store, Txn};
+use minder_daemon::store::{Observer, Settled, Store, Txn};
 use minder_daemon::watch::{self, FanOut};
 use minder_proto::config::{Config, Durability};
 use minder_proto::error::{Fault, Kind};
@@ -123,12 +123,18 @@ impl Rig {
         let store = self.store.clone();
         let mut look = pin!(store.read(move |_| busy.recv().is_ok()));
         begin(look.as_mut());
-        let (home, ids) = (self.home(), self.ids.clone());
+        let ids = self.ids.clone();
         let calls: Vec<_> = acts
             .iter()
             .map(|(act, _)| {
-                let (act, home, ids) = (act.clone(), home.clone(), ids.clone());
-                let mut call = Box::pin(store.write(move |txn| perform(txn, &home, &ids, &act)));
+                let (act, ids, store) = (act.clone(), ids.clone(), store.clone());
+                let mut call = Box::pin(async move {
+                    if act.reads_files() {
+                        store.write_on_files(move |txn, files| perform(txn, Some(files), &ids, &act)).await
+                    } else {
+                        store.write(move |txn| perform(txn, None, &ids, &act)).await
+                    }
+                });
                 begin(call.as_mut());
                 call
             })
@@ -193,7 +199,7 @@ fn name(ids: &[SessionId], party: Party) -> id::Party {
     party.map_or(id::Party::Operator, |session| id::Party::Session(ids[session]))
 }
 
-fn perform(txn: &mut Txn<'_>, home: &Home, ids: &[SessionId], act: &Named) -> Result<Answer, Fault> {
+fn perform(txn: &mut Txn<'_>, files: Option<Settled<'_>>, ids: &[SessionId], act: &Named) -> Result<Answer, Fault> {
     let id = |session: &usize| ids[*session];
     let some = |party: &Option<usize>| party.map(|session| ids[session]);
     let outcome = match act {
@@ -275,17 +281,17 @@ fn perform(txn: &mut Txn<'_>, home: &Home, ids: &[SessionId], act: &Named) -> Re
             let party = name(ids, *party);
             let entry = txn.inbox(party)?.queue.iter().find(|e| Some(e.seq) == *message).cloned();
             if let Some(entry) = entry {
-                bury(txn, home, party, &[entry], "expired", "its time was over")?;
+                bury(txn, files.expect("it reads files"), party, &[entry], "expired", "its time was over")?;
             }
             Outcome::Done
         }
         Act::Close { session, note, by, recall } => {
             let note = note.map(str::to_owned);
-            let closed = session::close(txn, home, id(session), note, *by, *recall)?;
+            let closed = session::close(txn, files.expect("it reads files"), id(session), note, *by, *recall)?;
             Outcome::Closed { dead: closed.dead, recalled: closed.recalled }
         }
         Act::Refused(act) => {
-            perform(txn, home, ids, act)?;
+            perform(txn, files, ids, act)?;
             return Err(Fault::new(Kind::Refused, "on second thoughts"));
         }
     };
