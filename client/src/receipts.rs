@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use minder_proto::error::exit;
-use minder_proto::event::{Body, Message, Receipt};
+use minder_proto::event::{Message, Receipt};
 use minder_proto::id::{MIN_PARTIAL, MessageId, Party, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::record::QueueLine;
+use minder_proto::snapshot;
 use minder_proto::stamp::Stamp;
-use minder_proto::{snapshot, timeline};
 
 use crate::fault::CommandError;
 use crate::holds;
@@ -36,7 +36,7 @@ pub fn is_message_word(word: &str) -> bool {
 pub fn find(home: &Home, word: &str) -> Result<Tracked, CommandError> {
     let places = places(home)?;
     // What a ledger has forgotten stands in the timeline still.
-    for read in [in_ledger, in_timeline] {
+    for read in [in_ledger, snapshot::histories] {
         let mut found: Vec<Tracked> = Vec::new();
         for (to, dir) in &places {
             for (id, history) in read(dir, word) {
@@ -75,11 +75,9 @@ fn places(home: &Home) -> Result<Vec<(Party, PathBuf)>, CommandError> {
     Ok(places)
 }
 
-type Histories = Vec<(MessageId, Vec<QueueLine>)>;
-
-fn in_ledger(dir: &Path, word: &str) -> Histories {
+fn in_ledger(dir: &Path, word: &str) -> snapshot::Histories {
     let bytes = minder_proto::whole::read(&dir.join("queue.jsonl")).unwrap_or_default();
-    let mut found = Histories::new();
+    let mut found = snapshot::Histories::new();
     for line in bytes.split(|b| *b == b'\n') {
         let Ok(line) = serde_json::from_slice::<QueueLine>(line) else { continue };
         if line.id.ends_with(word) {
@@ -89,39 +87,6 @@ fn in_ledger(dir: &Path, word: &str) -> Histories {
             }
         }
     }
-    found
-}
-
-fn in_timeline(dir: &Path, word: &str) -> Histories {
-    let mut found = Histories::new();
-    // A folder without a timeline has no message.
-    let _ = timeline::read_after(dir, None, |item| {
-        let minder_proto::event::Line::Event(event) = item.line else {
-            return std::ops::ControlFlow::Continue(());
-        };
-        let line = |id, r, reason| QueueLine {
-            at: event.at,
-            id,
-            seq: event.seq,
-            r,
-            reason,
-            attempt: 0,
-            channel: None,
-            brief: None,
-        };
-        match event.body {
-            Body::Message(m) if m.id.ends_with(word) => {
-                found.push((m.id, vec![line(m.id, Receipt::Queued, None)]));
-            }
-            Body::Receipt { id, receipt, reason } => {
-                if let Some((_, history)) = found.iter_mut().find(|(known, _)| *known == id) {
-                    history.push(line(id, receipt, reason));
-                }
-            }
-            _ => {}
-        }
-        std::ops::ControlFlow::Continue(())
-    });
     found
 }
 

@@ -176,7 +176,17 @@ fn superseded(dir: &std::path::Path, about: &About) -> Option<State> {
 
 /// True if `text` (a prompt, a line of a transcript) shows an envelope or notice with this id.
 pub fn shows(text: &str, id: MessageId) -> bool {
-    text.contains("[minder]") && text.contains(&id.short())
+    let short = id.short();
+    text.contains(&format!("[minder] message {short} ")) || in_notices(text, &short)
+}
+
+/// True if a list of notices, `(notices 7be21c09, c2d4a90c)`, has this id.
+fn in_notices(text: &str, short: &str) -> bool {
+    text.contains("[minder]")
+        && text.split("(notice").skip(1).any(|rest| {
+            let list = rest.split_once(')').map_or("", |(list, _)| list);
+            list.split([' ', ',']).any(|word| word == short)
+        })
 }
 
 #[cfg(test)]

@@ -200,6 +200,9 @@ pub struct RunningTurn {
     /// An open dialog: the name of the tool that it is about, or `question`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<String>,
+    /// A checksum of that call's input: the end of another call of the same tool is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialog_input: Option<u32>,
     /// Messages that were seen in this turn: its final text answers them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<SeenMessage>,
@@ -385,6 +388,9 @@ pub struct ClosedLine {
     pub by: Author,
     /// When.
     pub at: Stamp,
+    /// Its process, where that was left running: what a hook says of it is not heard until it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
 }
 
 /// One line of `keys.jsonl`: an idempotency key and what it gave.

@@ -4,11 +4,11 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::event::{ANSWER_NOTE, Author, Body, Event, Line, Message};
-use crate::id::{Party, SessionId};
+use crate::event::{ANSWER_NOTE, Author, Body, Event, Line, Message, Receipt};
+use crate::id::{MessageId, Party, SessionId};
 use crate::layout::Home;
 use crate::queue::{self, Queue};
-use crate::record::{ClosedLine, SessionRecord, Watcher};
+use crate::record::{ClosedLine, QueueLine, SessionRecord, Watcher};
 use crate::{timeline, whole};
 
 /// Why a session's record cannot be shown.
@@ -128,6 +128,43 @@ pub fn message_of(dir: &Path, entry: &queue::Entry) -> io::Result<Option<Message
         return Ok(Some(*message));
     }
     message(dir, entry.seq)
+}
+
+/// Messages, each with every change of its receipt that is known, oldest first.
+pub type Histories = Vec<(MessageId, Vec<QueueLine>)>;
+
+/// The messages whose ids end so, as the timeline tells of them: a ledger that was rewritten has forgotten what is settled.
+pub fn histories(dir: &Path, end: &str) -> Histories {
+    let mut found = Histories::new();
+    // A folder without a timeline has no message.
+    let _ = timeline::read_after(dir, None, |item| {
+        let Line::Event(event) = item.line else {
+            return ControlFlow::Continue(());
+        };
+        let line = |id, r, reason| QueueLine {
+            at: event.at,
+            id,
+            seq: event.seq,
+            r,
+            reason,
+            attempt: 0,
+            channel: None,
+            brief: None,
+        };
+        match event.body {
+            Body::Message(m) if m.id.ends_with(end) => {
+                found.push((m.id, vec![line(m.id, Receipt::Queued, None)]));
+            }
+            Body::Receipt { id, receipt, reason } => {
+                if let Some((_, history)) = found.iter_mut().find(|(known, _)| *known == id) {
+                    history.push(line(id, receipt, reason));
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    found
 }
 
 /// The tombstone of a closed session, newest first.

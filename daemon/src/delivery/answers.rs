@@ -81,12 +81,17 @@ impl Delivery {
             _ => home.operator(),
         };
         let ledger = minder_proto::whole::read(&dir.join("queue.jsonl")).unwrap_or_default();
-        let history = queue::history(&ledger, at.id);
+        let mut history = queue::history(&ledger, at.id);
+        if history.is_empty() && entry.is_none() {
+            let past = snapshot::histories(&dir, &at.id.to_string());
+            history = past.into_iter().next().map(|(_, lines)| lines).unwrap_or_default();
+        }
         let last = history.last().cloned();
         let seq = entry.as_ref().map(|e| e.seq).or(history.first().map(|l| l.seq)).unwrap_or_default();
         let message = snapshot::message(&dir, seq).ok().flatten();
-        let receipt =
-            entry.as_ref().map(|e| e.receipt).or(last.as_ref().map(|l| l.r)).unwrap_or(Receipt::Seen);
+        let receipt = entry.as_ref().map(|e| e.receipt).or(last.as_ref().map(|l| l.r)).ok_or_else(|| {
+            Fault::new(Kind::Gone, format!("message {} is not known any more", at.id.short()))
+        })?;
         let live_hold = record.as_ref().and_then(|r| rules::hold(r, waiter));
         let reason = match receipt {
             Receipt::Queued => None,

@@ -1,8 +1,10 @@
 //! The exec channel: a program of the user's, once a message. Its exit says what became of it: 0 seen, 75 hold (the
 //! reason on stdout), 69 offline, anything else a refusal.
 
+use std::pin::pin;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use minder_proto::envelope;
 use minder_proto::event::{Receipt, cut};
@@ -16,12 +18,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 use super::Delivery;
-use super::mailbox::{bury, seen};
+use super::mailbox::{UNREADABLE, UNREADABLE_WHY, bury, seen};
 use super::rules::Backoff;
 use crate::store::State;
 
-/// Bytes of the program's stdout that are read for a reason.
-const REASON_MAX: u64 = 4 * 1024;
+/// Bytes of the program's stdout that are kept for a reason.
+const REASON_MAX: usize = 4 * 1024;
+/// How long after its exit what it said before is waited for.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What an attempt came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +33,17 @@ enum Outcome {
     Seen,
     Held(String),
     Refused(String),
+    /// Its text is damaged: nothing to give.
+    Unreadable,
+}
+
+/// Reads what a program says to its end, so that it is never stopped by a full or closed pipe; keeps the beginning.
+async fn listen(mut stdout: tokio::process::ChildStdout, said: &mut Vec<u8>) {
+    let mut buffer = [0; 4096];
+    while let Ok(n @ 1..) = stdout.read(&mut buffer).await {
+        let room = REASON_MAX.saturating_sub(said.len());
+        said.extend_from_slice(&buffer[..n.min(room)]);
+    }
 }
 
 impl Delivery {
@@ -57,6 +72,7 @@ impl Delivery {
             {
                 let mut memory = this.memory();
                 memory.running.remove(&session);
+                memory.attempts.remove(&session);
                 if again {
                     let before = memory.retry.get(&session).copied();
                     memory.retry.insert(session, Backoff::after(before, Instant::now()));
@@ -69,12 +85,18 @@ impl Delivery {
     }
 
     /// The first that waits of an exec session's queue; what was handed is seen.
-    async fn head(&self, session: SessionId) -> Option<(SessionRecord, Vec<String>, queue::Entry)> {
+    async fn head(
+        self: &Arc<Self>,
+        session: SessionId,
+    ) -> Option<(SessionRecord, Vec<String>, queue::Entry)> {
+        let this = Arc::clone(self);
         let look = move |state: &State| {
-            let session = state.session(session)?;
-            let Channel::Exec { argv } = &session.record.channel else { return None };
-            let head = session.inbox.queue.iter().find(|e| e.receipt != Receipt::Handed)?;
-            Some((session.record.clone(), argv.clone(), head.clone()))
+            let found = state.session(session)?;
+            let Channel::Exec { argv } = &found.record.channel else { return None };
+            let head = found.inbox.queue.iter().find(|e| e.receipt != Receipt::Handed)?;
+            // Noted between two commits: nobody else can take it from here on.
+            this.memory().attempts.insert(session, head.id);
+            Some((found.record.clone(), argv.clone(), head.clone()))
         };
         self.store.read(look).await.ok().flatten()
     }
@@ -82,8 +104,10 @@ impl Delivery {
     async fn attempt(&self, record: &SessionRecord, argv: &[String], head: &queue::Entry) -> Outcome {
         let home = self.store.home();
         let dir = snapshot::party_dir(home, Party::Session(record.id));
-        let Ok(Some(message)) = snapshot::message_of(&dir, head) else {
-            return Outcome::Refused("its text cannot be read".to_owned());
+        let message = match snapshot::message_of(&dir, head) {
+            Ok(Some(message)) => message,
+            Ok(None) => return Outcome::Unreadable,
+            Err(e) => return Outcome::Held(format!("{}: {e}", dir.display())),
         };
         let text = envelope::render(home, &message);
         let about = serde_json::json!({
@@ -108,11 +132,13 @@ impl Delivery {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
+            .process_group(0)
             .kill_on_drop(true);
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(e) => return Outcome::Refused(format!("{program}: {e}")),
         };
+        let group = child.id().and_then(|pid| i32::try_from(pid).ok()).map(nix::unistd::Pid::from_raw);
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let run = async {
             // A program that does not read its input is no failure: its exit speaks.
@@ -121,19 +147,35 @@ impl Delivery {
                     let _ = stdin.write_all(text.as_bytes()).await;
                 }
             };
-            let read = async {
-                let mut said = Vec::new();
-                if let Some(stdout) = stdout {
-                    let _ = stdout.take(REASON_MAX).read_to_end(&mut said).await;
-                }
-                said
+            let mut said = Vec::new();
+            let talk = async {
+                tokio::join!(write, async {
+                    if let Some(stdout) = stdout {
+                        listen(stdout, &mut said).await;
+                    }
+                })
             };
-            let ((), said, status) = tokio::join!(write, read, child.wait());
+            // Its exit decides. A child that it left may hold its descriptors for ever.
+            let status = {
+                let mut talk = pin!(talk);
+                tokio::select! {
+                    status = child.wait() => {
+                        let _ = tokio::time::timeout(LAST_WORDS, talk).await;
+                        status
+                    }
+                    _ = &mut talk => child.wait().await,
+                }
+            };
             (said, status)
         };
         let limit = self.store.config().exec.timeout.0;
         match tokio::time::timeout(limit, run).await {
-            Err(_) => Outcome::Held(Hold::Offline.to_string()),
+            Err(_) => {
+                if let Some(group) = group {
+                    let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
+                }
+                Outcome::Refused(format!("no exit within {} s", limit.as_secs_f32()))
+            }
             Ok((_, Err(e))) => Outcome::Refused(e.to_string()),
             Ok((said, Ok(status))) => match status.code() {
                 Some(0) => Outcome::Seen,
@@ -163,13 +205,14 @@ impl Delivery {
                 match outcome.clone() {
                     Outcome::Seen => {
                         txn.receipt(party, head.id, Receipt::Handed, None, now.attempt + 1, Some("exec"))?;
-                        seen(txn, party, head.id, "exit 0", "exec").map(|_| ())
+                        seen(txn, party, head.id, "exit 0", "exec")
                     }
                     // Holds do not count as attempts; the same one again is not written again.
                     Outcome::Held(reason) if now.reason.as_ref() == Some(&reason) => Ok(()),
                     Outcome::Held(reason) => {
                         txn.receipt(party, head.id, Receipt::Held, Some(reason), now.attempt, Some("exec"))
                     }
+                    Outcome::Unreadable => bury(txn, files, party, &[now], UNREADABLE, UNREADABLE_WHY),
                     Outcome::Refused(why) if now.attempt + 1 >= most => {
                         let tries = now.attempt + 1;
                         let entry = queue::Entry { attempt: tries, ..now };

@@ -1,14 +1,17 @@
 //! From queued messages to the text that a hook prints: which of them, in which order, how much of each. Notices
 //! about one target are given together. What is handed is `handed`, in the same commit.
 
+use std::path::Path;
+
 use minder_proto::envelope;
-use minder_proto::error::Fault;
+use minder_proto::error::{Fault, Kind};
 use minder_proto::event::{About, Message, Receipt};
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::queue;
 use minder_proto::snapshot;
 
+use super::mailbox::{UNREADABLE, UNREADABLE_WHY, bury};
 use super::rules::{Boundary, Entry, may_enter};
 use crate::store::{Settled, Txn};
 
@@ -32,14 +35,13 @@ pub const POINTER: &str = "pointer";
 /// The same once there is evidence for the beginning: it is not given again.
 pub const POINTER_SEEN: &str = "pointer-seen";
 
-struct Block {
-    ids: Vec<MessageId>,
-    kind: BlockKind,
-}
+/// Most notices in one block: its path and its ids stay readable, and every id is shown.
+const NOTICES: usize = 50;
 
-enum BlockKind {
-    One(Box<Message>),
-    Notices(SessionId, Vec<(MessageId, About)>),
+/// Entries that are given together: one message, or notices about one target.
+struct Block<'a> {
+    about: Option<SessionId>,
+    entries: Vec<&'a queue::Entry>,
 }
 
 /// Hands over what may enter at a boundary, at most `max_chars` characters of it; nothing if nothing may.
@@ -69,23 +71,29 @@ pub fn hand(
     }
     let home = files.home();
     let dir = snapshot::party_dir(home, party);
-    let messages = waiting.iter().filter_map(|e| snapshot::message_of(&dir, e).ok().flatten());
     let mut handed = Handed::default();
-    for block in blocks(messages) {
-        let (text, whole) = render(home, &block, max_chars);
+    let mut lost = Vec::new();
+    // Read block by block: what waits behind the last that fits is not touched.
+    for block in blocks(&waiting) {
+        let messages = read(&dir, &block, &mut lost)?;
+        let Some((text, whole)) = render(home, &messages, max_chars) else { continue };
         let chars = text.chars().count() + 2;
         // Order is kept: what does not fit waits, and so does all behind it.
         if !handed.text.is_empty() && handed.text.chars().count() + chars > max_chars {
             break;
         }
+        let ids = messages.iter().map(|m| m.id);
         if !whole {
-            handed.pointers.extend(&block.ids);
+            handed.pointers.extend(ids.clone());
         }
         if !handed.text.is_empty() {
             handed.text.push_str("\n\n");
         }
         handed.text.push_str(&text);
-        handed.ids.extend(block.ids);
+        handed.ids.extend(ids);
+    }
+    if !lost.is_empty() {
+        bury(txn, files, party, &lost, UNREADABLE, UNREADABLE_WHY)?;
     }
     for id in &handed.ids {
         let attempt = waiting.iter().find(|e| e.id == *id).map_or(0, |e| e.attempt);
@@ -96,82 +104,105 @@ pub fn hand(
 }
 
 /// Messages one by one, and each target's notices together where the first of them stands.
-fn blocks(messages: impl Iterator<Item = Message>) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
-    for message in messages {
-        match message.about.clone().filter(|a| a.notice.is_watch()) {
-            Some(about) => {
-                let target = about.session;
-                let same =
-                    blocks.iter_mut().find(|b| matches!(&b.kind, BlockKind::Notices(s, _) if *s == target));
-                if let Some(Block { ids, kind: BlockKind::Notices(_, notices) }) = same {
-                    ids.push(message.id);
-                    notices.push((message.id, about));
-                } else {
-                    let kind = BlockKind::Notices(target, vec![(message.id, about)]);
-                    blocks.push(Block { ids: vec![message.id], kind });
-                }
-            }
-            None => blocks.push(Block { ids: vec![message.id], kind: BlockKind::One(Box::new(message)) }),
+fn blocks(waiting: &[queue::Entry]) -> Vec<Block<'_>> {
+    let mut blocks: Vec<Block<'_>> = Vec::new();
+    for entry in waiting {
+        let about = entry.brief.as_ref().and_then(|b| b.about);
+        let same = blocks
+            .iter_mut()
+            .filter(|b| about.is_some() && b.about == about)
+            .find(|b| b.entries.len() < NOTICES);
+        match same {
+            Some(block) => block.entries.push(entry),
+            None => blocks.push(Block { about, entries: vec![entry] }),
         }
     }
     blocks
 }
 
+/// The messages of a block. One whose line is damaged is put aside: it would block what is behind it.
+fn read(dir: &Path, block: &Block<'_>, lost: &mut Vec<queue::Entry>) -> Result<Vec<Message>, Fault> {
+    let mut messages = Vec::new();
+    for entry in &block.entries {
+        let found = snapshot::message_of(dir, entry);
+        let found = found.map_err(|e| Fault::new(Kind::ReadOnly, format!("{}: {e}", dir.display())))?;
+        match found {
+            Some(message) => messages.push(message),
+            None => lost.push((*entry).clone()),
+        }
+    }
+    Ok(messages)
+}
+
 /// The text of a block, and whether it is all of it.
-fn render(home: &Home, block: &Block, max_chars: usize) -> (String, bool) {
-    let message = match &block.kind {
-        BlockKind::Notices(_, notices) => return (envelope::notice(home, notices), true),
-        BlockKind::One(message) => message,
-    };
+fn render(home: &Home, messages: &[Message], max_chars: usize) -> Option<(String, bool)> {
+    let message = messages.first()?;
+    let watch = |m: &Message| Some((m.id, m.about.clone().filter(|a| a.notice.is_watch())?));
+    let notices: Option<Vec<(MessageId, About)>> = messages.iter().map(watch).collect();
+    if let Some(notices) = notices {
+        return Some((envelope::notice(home, &notices), true));
+    }
     let whole = envelope::render(home, message);
     if whole.chars().count() <= max_chars {
-        return (whole, true);
+        return Some((whole, true));
     }
-    let mut short = (**message).clone();
+    let mut short = message.clone();
     short.body = message.body.chars().take(SHOWN).collect();
     let text = envelope::render(home, &short);
     let (id, all) = (message.id.short(), message.body.chars().count());
     let rest = format!(
         "[minder] these are the first {SHOWN} of {all} characters. All of it: minder inbox list; then minder inbox ack {id}"
     );
-    (format!("{text}\n\n{rest}"), false)
+    Some((format!("{text}\n\n{rest}"), false))
 }
 
 #[cfg(test)]
 mod tests {
-    use minder_proto::event::NoticeKind;
-    use minder_proto::state::State;
+    use minder_proto::event::Class;
+    use minder_proto::record::Brief;
+    use minder_proto::stamp::Stamp;
 
     use super::*;
-    use crate::session::from_minder;
+
+    fn entry(seq: u64, about: Option<SessionId>) -> queue::Entry {
+        let at = Stamp::now();
+        queue::Entry {
+            id: MessageId::now(),
+            seq,
+            brief: Some(Brief {
+                class: Class::Now,
+                from: Party::Minder,
+                about,
+                segment: 1,
+                offset: 0,
+                expires: None,
+            }),
+            receipt: Receipt::Queued,
+            reason: None,
+            since: at,
+            accepted: at,
+            attempt: 0,
+            channel: None,
+        }
+    }
+
+    fn shapes(waiting: &[queue::Entry]) -> Vec<Vec<u64>> {
+        let blocks = blocks(waiting);
+        blocks.iter().map(|b| b.entries.iter().map(|e| e.seq).collect()).collect()
+    }
 
     #[test]
     fn notices_of_one_target_are_one_block_in_order() {
-        let (a, b) = (SessionId::random(), SessionId::random());
-        let notice = |session, seq| {
-            let about = About {
-                session,
-                seq,
-                notice: NoticeKind::State,
-                from: Some(State::Working),
-                to: Some(State::Done),
-            };
-            from_minder(Some(about), String::new())
-        };
-        let plain = from_minder(None, "hello".into());
-        let found = blocks([notice(a, 1), plain, notice(b, 1), notice(a, 2)].into_iter());
-        let shapes: Vec<String> = found
-            .iter()
-            .map(|block| match &block.kind {
-                BlockKind::One(m) => m.body.clone(),
-                BlockKind::Notices(s, list) => {
-                    let seqs: Vec<u64> = list.iter().map(|(_, a)| a.seq).collect();
-                    format!("{}{seqs:?}", if *s == a { "a" } else { "b" })
-                }
-            })
-            .collect();
-        assert_eq!(shapes, ["a[1, 2]", "hello", "b[1]"]);
-        assert_eq!(found[0].ids.len(), 2);
+        let (a, b) = (Some(SessionId::random()), Some(SessionId::random()));
+        let waiting = [entry(1, a), entry(2, None), entry(3, b), entry(4, a), entry(5, None)];
+        assert_eq!(shapes(&waiting), [vec![1, 4], vec![2], vec![3], vec![5]]);
+    }
+
+    #[test]
+    fn a_block_of_notices_has_an_end() {
+        let a = Some(SessionId::random());
+        let waiting: Vec<_> = (0..120).map(|n| entry(n, a)).collect();
+        let sizes: Vec<usize> = shapes(&waiting).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [50, 50, 20]);
     }
 }

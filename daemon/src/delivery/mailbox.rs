@@ -11,11 +11,17 @@ use minder_proto::queue;
 use minder_proto::record::{SeenMessage, TurnEnd};
 use minder_proto::rpc::{TakeAnswer, Taken};
 use minder_proto::snapshot;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Delivery;
-use crate::session::tell_senders;
+use crate::session::{Lookup, tell_senders};
 use crate::store::{Settled, Txn};
+
+/// Reason of a `dead` whose text is damaged in its timeline, and the words for it.
+pub const UNREADABLE: &str = "unreadable";
+/// What its sender is told.
+pub const UNREADABLE_WHY: &str = "its text cannot be read any more";
 
 /// A message that somebody took and has not acknowledged.
 #[derive(Clone, Debug)]
@@ -27,29 +33,82 @@ pub(super) struct Lease {
 }
 
 impl Delivery {
-    /// Takes the oldest message of a mailbox.
+    /// Takes the oldest message of a mailbox. A caller who goes away meanwhile has taken nothing.
     pub async fn take(
         self: &Arc<Self>,
         party: Party,
         conn: u64,
         key: Option<String>,
     ) -> Result<TakeAnswer, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let this = Arc::clone(self);
+        // Not the caller's own: from the receipt to the lease it must not end half-way.
+        tokio::spawn(async move {
+            let taken = this.take_readable(party, conn, key).await;
+            let id = taken.as_ref().ok().and_then(|t| t.message.as_ref()).map(|m| m.id);
+            if reply.send(taken).is_err()
+                && let Some(id) = id
+            {
+                this.memory().leases.remove(&id);
+                this.give_back(vec![(id, party)]).await;
+            }
+        });
+        answer.await.map_err(|_| Fault::new(Kind::Unavailable, "the daemon is going down"))?
+    }
+
+    /// The oldest message that can be read; what cannot is ended, and its sender told.
+    async fn take_readable(
+        self: &Arc<Self>,
+        party: Party,
+        conn: u64,
+        key: Option<String>,
+    ) -> Result<TakeAnswer, Fault> {
+        loop {
+            let (entry, more) = self.take_head(party, conn, key.clone()).await?;
+            let Some(entry) = entry else { return Ok(TakeAnswer { message: None, more: 0 }) };
+            let home = self.store.home();
+            let dir = snapshot::party_dir(home, party);
+            let message = snapshot::message_of(&dir, &entry)
+                .map_err(|e| Fault::new(Kind::ReadOnly, format!("{}: {e}", dir.display())))?;
+            if let Some(message) = message {
+                let text = envelope::render(home, &message);
+                let taken =
+                    Taken { id: entry.id, from: message.from, seq: entry.seq, text, body: message.body };
+                return Ok(TakeAnswer { message: Some(taken), more });
+            }
+            self.memory().leases.remove(&entry.id);
+            self.store
+                .write_on_files(move |txn, files| {
+                    bury(txn, files, party, &[entry], UNREADABLE, UNREADABLE_WHY)
+                })
+                .await?;
+        }
+    }
+
+    async fn take_head(
+        self: &Arc<Self>,
+        party: Party,
+        conn: u64,
+        key: Option<String>,
+    ) -> Result<(Option<queue::Entry>, usize), Fault> {
         // The same key gives the same message again.
         let same = key.as_ref().and_then(|key| {
             let memory = self.memory();
             let lease = memory.leases.iter().find(|(_, l)| l.party == party && l.key.as_ref() == Some(key));
             lease.map(|(id, _)| *id)
         });
-        let home = self.store.home().clone();
-        let taken = self
+        let this = Arc::clone(self);
+        let (entry, more) = self
             .store
             .write(move |txn| {
                 let queue = &txn.inbox(party)?.queue;
-                let entry = same.and_then(|id| queue.get(id)).cloned().or_else(|| {
-                    queue.iter().find(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held)).cloned()
-                });
+                // What a program of the user's has right now is not given to a second reader.
+                let tried = party.session().and_then(|s| this.memory().attempts.get(&s).copied());
+                let waits = |e: &&queue::Entry| {
+                    matches!(e.receipt, Receipt::Queued | Receipt::Held) && Some(e.id) != tried
+                };
+                let entry = same.and_then(|id| queue.get(id)).or_else(|| queue.iter().find(waits)).cloned();
                 let Some(entry) = entry else { return Ok((None, 0)) };
-                let waits = |e: &&queue::Entry| matches!(e.receipt, Receipt::Queued | Receipt::Held);
                 let more = queue.iter().filter(waits).filter(|e| e.id != entry.id).count();
                 if entry.receipt != Receipt::Handed {
                     txn.receipt(party, entry.id, Receipt::Handed, None, entry.attempt + 1, Some("mailbox"))?;
@@ -57,28 +116,27 @@ impl Delivery {
                 Ok((Some(entry), more))
             })
             .await?;
-        let (Some(entry), more) = taken else { return Ok(TakeAnswer { message: None, more: 0 }) };
-        let until = Instant::now() + self.store.config().mailbox.visibility.0;
-        self.memory().leases.insert(entry.id, Lease { party, conn, key, until });
-        self.changes.mark([party]);
-        let dir = snapshot::party_dir(&home, party);
-        let message = snapshot::message_of(&dir, &entry)
-            .map_err(|e| Fault::new(Kind::ReadOnly, format!("{}: {e}", dir.display())))?
-            .ok_or_else(|| {
-                Fault::new(Kind::InvalidState, format!("message {} cannot be read", entry.id.short()))
-            })?;
-        let text = envelope::render(&home, &message);
-        let taken = Taken { id: entry.id, from: message.from, seq: entry.seq, text, body: message.body };
-        Ok(TakeAnswer { message: Some(taken), more })
+        if let Some(entry) = &entry {
+            let until = Instant::now() + self.store.config().mailbox.visibility.0;
+            self.memory().leases.insert(entry.id, Lease { party, conn, key, until });
+            self.changes.mark([party]);
+        }
+        Ok((entry, more))
     }
 
-    /// The caller has read a message of its own.
-    pub async fn ack(self: &Arc<Self>, party: Party, id: MessageId) -> Result<Receipt, Fault> {
-        let receipt = self.store.write(move |txn| seen(txn, party, id, "ack", "mailbox")).await?;
-        let mut memory = self.memory();
-        memory.leases.remove(&id);
-        memory.handed.remove(&id);
-        Ok(receipt)
+    /// The caller has read a message of its own. Gives what became of it: one that was settled stays what it is.
+    pub async fn ack(self: &Arc<Self>, at: Lookup) -> Result<Receipt, Fault> {
+        let this = Arc::clone(self);
+        self.store
+            .write(move |txn| {
+                seen(txn, at.to, at.id, "ack", "mailbox")?;
+                let mut memory = this.memory();
+                memory.leases.remove(&at.id);
+                memory.handed.remove(&at.id);
+                Ok(())
+            })
+            .await?;
+        Ok(self.receipt(at).await?.receipt)
     }
 
     /// A connection ended: what it took and did not acknowledge waits again.
@@ -100,11 +158,8 @@ impl Delivery {
     /// Messages that were handed and not seen wait again, under the same id.
     pub(super) async fn give_back(self: &Arc<Self>, ids: Vec<(MessageId, Party)>) {
         let give = move |txn: &mut Txn<'_>| {
-            for (id, party) in ids.clone() {
-                let entry = txn.inbox(party).ok().and_then(|i| i.queue.get(id)).cloned();
-                if let Some(entry) = entry.filter(|e| e.receipt == Receipt::Handed) {
-                    txn.receipt(party, id, Receipt::Queued, None, entry.attempt, None)?;
-                }
+            for (id, party) in &ids {
+                give_back(txn, *party, std::slice::from_ref(id))?;
             }
             Ok(())
         };
@@ -120,6 +175,17 @@ impl Delivery {
     }
 }
 
+/// Of these messages, those that are handed and have not been seen wait again.
+pub fn give_back(txn: &mut Txn<'_>, party: Party, ids: &[MessageId]) -> Result<(), Fault> {
+    for id in ids {
+        let entry = txn.inbox(party).ok().and_then(|i| i.queue.get(*id)).cloned();
+        if let Some(entry) = entry.filter(|e| e.receipt == Receipt::Handed) {
+            txn.receipt(party, *id, Receipt::Queued, None, entry.attempt, None)?;
+        }
+    }
+    Ok(())
+}
+
 /// Marks a message as seen, with what the evidence is. One that is settled stays what it is.
 pub fn seen(
     txn: &mut Txn<'_>,
@@ -127,15 +193,11 @@ pub fn seen(
     id: MessageId,
     evidence: &str,
     channel: &str,
-) -> Result<Receipt, Fault> {
-    let entry = txn.inbox(party)?.queue.get(id).cloned();
-    let Some(entry) = entry else {
-        // Settled before: acknowledging twice is no mistake.
-        return Ok(Receipt::Seen);
-    };
+) -> Result<(), Fault> {
+    // Settled before: acknowledging twice is no mistake.
+    let Some(entry) = txn.inbox(party)?.queue.get(id).cloned() else { return Ok(()) };
     settle(txn, party, &entry, evidence, channel)?;
-    joins_turn(txn, party, &entry)?;
-    Ok(Receipt::Seen)
+    joins_turn(txn, party, &entry)
 }
 
 /// The receipt of a message that is seen, with what the evidence is.

@@ -42,6 +42,8 @@ struct Memory {
     leases: HashMap<MessageId, mailbox::Lease>,
     /// Sessions whose program runs right now.
     running: HashSet<SessionId>,
+    /// What those programs were given.
+    attempts: HashMap<SessionId, MessageId>,
     retry: HashMap<SessionId, rules::Backoff>,
     /// Since when a handed message has waited for evidence while nothing else ran.
     handed: HashMap<MessageId, Instant>,

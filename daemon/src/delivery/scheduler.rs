@@ -105,8 +105,12 @@ impl Delivery {
             })
             .await
             .ok()?;
-        if let Some(record) = &view.record {
-            self.end_stale_waiter(record);
+        match (&view.record, party) {
+            (Some(record), _) => self.end_stale_waiter(record),
+            (None, Party::Session(closed)) => {
+                self.memory().over.remove(&closed);
+            }
+            _ => {}
         }
         if view.waiting.is_empty() {
             self.memory().retry.remove(&party.session()?);
@@ -136,6 +140,9 @@ impl Delivery {
 
     /// Messages whose time is over, or that are too old, are dead.
     async fn expire(self: &Arc<Self>, party: Party, waiting: &[queue::Entry]) -> Option<Instant> {
+        if party == Party::Operator {
+            return None; // a person may be away for a month: nothing of theirs dies
+        }
         let wall = Stamp::now();
         let max_age = self.store.config().delivery.max_age.0;
         let mut over: BTreeMap<&str, Vec<queue::Entry>> = BTreeMap::new();
@@ -153,7 +160,10 @@ impl Delivery {
         }
         for (reason, entries) in over {
             let why = if reason == "expired" { "its time was over" } else { "it waited too long" };
-            let result = self.store.write_on_files(move |txn, files| bury(txn, files, party, &entries, "expired", why)).await;
+            let result = self
+                .store
+                .write_on_files(move |txn, files| bury(txn, files, party, &entries, "expired", why))
+                .await;
             if let Err(fault) = result {
                 tracing::warn!(%fault, "a message that is over could not be ended yet");
             }

@@ -41,6 +41,9 @@ pub fn session_of(
             return Ok(Some(id));
         }
     }
+    if process.as_ref().is_some_and(|p| txn.state().is_left(p)) {
+        return Ok(None); // its session was closed: it is not heard until it ends
+    }
     if matches!(heard, Heard::Ends(_)) || !wanted(txn, payload, env) {
         return Ok(None);
     }

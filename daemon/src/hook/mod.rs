@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Receipt;
-use minder_proto::id::SessionId;
+use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::record::Process;
 use minder_proto::rpc::{Adopt, AdoptAnswer, HookAnswer, HookEnv, HookEvent, HookWait};
 use minder_proto::stamp::Stamp;
 
 use crate::delivery::Delivery;
+use crate::delivery::mailbox::give_back;
 use crate::delivery::waiters::PATIENCE;
 use crate::identity::Ancestry;
 use crate::store::{State, Store, Txn};
@@ -28,6 +29,7 @@ pub use payload::{Heard, Payload};
 pub use status::StatusFiles;
 
 /// Serves hooks.
+#[derive(Clone)]
 pub struct Hooks {
     store: Store,
     delivery: Arc<Delivery>,
@@ -66,8 +68,18 @@ impl Hooks {
         Self { store, delivery, status }
     }
 
-    /// One event. What is not for minder is answered with silence.
+    /// One event. What is not for minder is answered with silence. It is served to its end even if the hook goes away:
+    /// what follows from a commit is not the caller's to break off.
     pub async fn event(&self, call: HookEvent, origin: Origin) -> Result<HookAnswer, Fault> {
+        let this = self.clone();
+        match tokio::spawn(async move { this.serve(call, origin).await }).await {
+            Ok(answer) => answer,
+            Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
+            Err(_) => Err(Fault::new(Kind::Unavailable, "the daemon is going down")),
+        }
+    }
+
+    async fn serve(&self, call: HookEvent, origin: Origin) -> Result<HookAnswer, Fault> {
         let Some((payload, heard)) = payload::read(&call.harness, call.payload) else {
             return Ok(HookAnswer::default());
         };
@@ -83,8 +95,10 @@ impl Hooks {
             .store
             .write_on_files(move |txn, files| {
                 let once = format!("hook/{key}");
-                if txn.state().remembered(&once).is_some() {
-                    return Ok(react::Reaction::default());
+                if let Some(before) = txn.state().remembered(&once) {
+                    let handed = serde_json::from_value(before.result.clone()).unwrap_or_default();
+                    let told = react::Told { files, payload: &payload, said: origin.said() };
+                    return unheard(txn, handed, &harness, told, heard);
                 }
                 let Some(session) = adopt::session_of(txn, &harness, &payload, &heard, &env, &origin)? else {
                     return Ok(react::Reaction::default());
@@ -92,7 +106,11 @@ impl Hooks {
                 let told = react::Told { files, payload: &payload, said: origin.said() };
                 let reaction = react::react(txn, session, told, heard)?;
                 if !txn.is_unchanged() {
-                    txn.remember(once, 0, serde_json::Value::Null);
+                    txn.remember(
+                        once,
+                        0,
+                        serde_json::to_value(&reaction.handed).expect("ids are plain data"),
+                    );
                 }
                 Ok(reaction)
             })
@@ -104,7 +122,7 @@ impl Hooks {
             if !done.answered.is_empty() {
                 self.delivery.answer_text(&done.answered, &done.answer);
             }
-            if done.handed
+            if !done.handed.is_empty()
                 && let Some(path) = &transcript
             {
                 self.delivery.watch_transcript(session, path.as_ref());
@@ -210,6 +228,26 @@ impl Hooks {
         if let Ok(Some(session)) = session {
             self.delivery.look_for_evidence(session).await;
         }
+    }
+}
+
+/// What is left of an event in the spool although it was served: its answer came too late, and nobody has the messages
+/// that were in it. They wait again; a turn that they were to keep going is over.
+fn unheard(
+    txn: &mut Txn<'_>,
+    handed: Vec<MessageId>,
+    harness: &str,
+    told: react::Told<'_>,
+    heard: Heard,
+) -> Result<react::Reaction, Fault> {
+    let session = txn.state().by_binding(harness, &told.payload.session_id);
+    let Some(session) = session.filter(|_| told.said.is_some() && !handed.is_empty()) else {
+        return Ok(react::Reaction::default());
+    };
+    give_back(txn, Party::Session(session), &handed)?;
+    match heard {
+        Heard::TurnEnd { .. } => react::react(txn, session, told, heard),
+        _ => Ok(react::Reaction::of(session)),
     }
 }
 

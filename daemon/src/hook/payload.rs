@@ -45,6 +45,23 @@ pub struct Task {
     pub status: Option<String>,
 }
 
+/// A tool call, as far as two events of one can be told from those of another: no payload has an id of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The tool's name.
+    pub tool: String,
+    /// A checksum of its input. None where the answer to a dialog becomes part of the input.
+    pub input: Option<u32>,
+}
+
+impl ToolCall {
+    fn of(p: &Payload) -> Self {
+        let tool = p.tool_name.clone().unwrap_or_default();
+        let input = p.tool_input.as_ref().filter(|_| tool != "AskUserQuestion");
+        Self { tool, input: input.map(|v| crc32c::crc32c(v.to_string().as_bytes())) }
+    }
+}
+
 /// What minder hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
@@ -56,11 +73,11 @@ pub enum Heard {
     /// A prompt was taken.
     Prompt(String),
     /// A tool call is over.
-    ToolDone(String),
-    /// A dialog is open: the tool, and what a note says of it.
+    ToolDone(ToolCall),
+    /// A dialog is open: what it asks about, and what a note says of it.
     Dialog {
-        /// The tool.
-        tool: String,
+        /// The call.
+        call: ToolCall,
         /// `permission: Bash rm -rf build/`, `question: Which database?`
         note: String,
     },
@@ -97,14 +114,13 @@ pub fn read(harness: &str, payload: Value) -> Option<(Payload, Heard)> {
 
 impl Heard {
     fn of(p: &Payload) -> Option<Self> {
-        let tool = || p.tool_name.clone().unwrap_or_default();
         Some(match p.hook_event_name.as_str() {
             "SessionStart" => {
                 Self::Begins { source: p.source.clone().unwrap_or_else(|| "startup".to_owned()) }
             }
             "UserPromptSubmit" => Self::Prompt(p.prompt.clone().unwrap_or_default()),
-            "PostToolUse" | "PostToolUseFailure" => Self::ToolDone(tool()),
-            "PermissionRequest" => Self::Dialog { tool: tool(), note: dialog_note(p) },
+            "PostToolUse" | "PostToolUseFailure" => Self::ToolDone(ToolCall::of(p)),
+            "PermissionRequest" => Self::Dialog { call: ToolCall::of(p), note: dialog_note(p) },
             "Stop" => Self::TurnEnd {
                 active: p.stop_hook_active,
                 text: p.last_assistant_message.clone().unwrap_or_default(),
@@ -183,15 +199,22 @@ mod tests {
     #[test]
     fn events_are_heard() {
         let dialog = json!({"hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": "rm -rf build/\nls"}});
-        assert_eq!(
-            heard(dialog),
-            Some(Heard::Dialog { tool: "Bash".into(), note: "permission: Bash rm -rf build/".into() })
-        );
+        let Some(Heard::Dialog { call, note }) = heard(dialog.clone()) else { panic!("{dialog}") };
+        assert_eq!((call.tool.as_str(), note.as_str()), ("Bash", "permission: Bash rm -rf build/"));
+        let mut done = dialog;
+        done["hook_event_name"] = json!("PostToolUse");
+        assert_eq!(heard(done.clone()), Some(Heard::ToolDone(call.clone())), "the same call");
+        done["tool_input"]["command"] = json!("ls");
+        let Some(Heard::ToolDone(other)) = heard(done) else { panic!("a tool call is over") };
+        assert!(other.tool == call.tool && other.input != call.input);
         let question = json!({"hook_event_name": "PermissionRequest", "tool_name": "AskUserQuestion",
             "tool_input": {"questions": [{"question": "Which database?"}]}});
         assert_eq!(
             heard(question),
-            Some(Heard::Dialog { tool: "AskUserQuestion".into(), note: "question: Which database?".into() })
+            Some(Heard::Dialog {
+                call: ToolCall { tool: "AskUserQuestion".into(), input: None },
+                note: "question: Which database?".into()
+            })
         );
         assert_eq!(
             heard(
@@ -213,7 +236,7 @@ mod tests {
         // An argument of that name inside the tool's input is not the harness's word.
         let faked =
             json!({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"agent_id": "a1"}});
-        assert_eq!(heard(faked), Some(Heard::ToolDone("Bash".into())));
+        assert!(matches!(heard(faked), Some(Heard::ToolDone(call)) if call.tool == "Bash"));
     }
 
     #[test]

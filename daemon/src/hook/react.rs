@@ -12,7 +12,7 @@ use minder_proto::snapshot;
 use minder_proto::stamp::Stamp;
 use minder_proto::state::State;
 
-use super::payload::Task;
+use super::payload::{Task, ToolCall};
 use super::{Heard, Payload, first_words, keeps_text, turn};
 use crate::delivery::evidence::{Evidence, evident};
 use crate::delivery::hand::{Handed, hand};
@@ -30,8 +30,8 @@ pub struct Reaction {
     pub session: Option<SessionId>,
     /// What the hook prints.
     pub print: HookAnswer,
-    /// Something was handed over.
-    pub handed: bool,
+    /// What was handed over.
+    pub handed: Vec<MessageId>,
     /// Messages that a turn's end answers, those of them included whose evidence is still to come.
     pub answered: Vec<MessageId>,
     /// Its whole text.
@@ -46,7 +46,7 @@ impl Reaction {
         Self { session: Some(session), ..Self::default() }
     }
 
-    fn context(session: SessionId, event: &str, text: String, handed: bool) -> Self {
+    fn context(session: SessionId, event: &str, text: String, handed: Vec<MessageId>) -> Self {
         let print = if text.is_empty() {
             HookAnswer::default()
         } else {
@@ -111,20 +111,21 @@ pub fn react(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, heard: Heard) -> 
             let handed = told.hand(txn, id, Boundary::Prompt)?;
             Ok(context(id, "UserPromptSubmit", handed))
         }
-        Heard::ToolDone(tool) => {
+        Heard::ToolDone(call) => {
             if !turn::ensure(txn, id, told.prompt_id(), told.said)? {
                 return Ok(Reaction::of(id));
             }
-            dialog_over(txn, id, told, &tool)?;
+            dialog_over(txn, id, told, &call)?;
             let handed = told.hand(txn, id, Boundary::ToolDone)?;
             Ok(context(id, &told.payload.hook_event_name, handed))
         }
-        Heard::Dialog { tool, note } => {
+        Heard::Dialog { call, note } => {
             if turn::ensure(txn, id, told.prompt_id(), told.said)? {
-                let note = if keeps_text(txn) { note } else { format!("permission: {tool}") };
+                let note = if keeps_text(txn) { note } else { format!("permission: {}", call.tool) };
                 txn.edit(id, |r| {
                     if let Some(turn) = &mut r.turn {
-                        turn.dialog = Some(tool);
+                        turn.dialog = Some(call.tool);
+                        turn.dialog_input = call.input;
                     }
                 })?;
                 told.declare(txn, id, Declaration::new(State::Asking, Some(note), Author::Hook))?;
@@ -152,8 +153,7 @@ pub fn react(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, heard: Heard) -> 
 }
 
 fn context(id: SessionId, event: &str, handed: Handed) -> Reaction {
-    let any = !handed.ids.is_empty();
-    Reaction::context(id, event, handed.text, any)
+    Reaction::context(id, event, handed.text, handed.ids)
 }
 
 /// A conversation begins: nothing runs in it, and a session that somebody is told about is told how to speak.
@@ -169,7 +169,7 @@ fn begins(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, source: &str) -> Res
         Brief::Watched => session.record.parent.is_some() || !session.watchers.is_empty(),
     };
     let text = if wanted && told.said.is_none() { brief(txn, id)? } else { String::new() };
-    Ok(Reaction::context(id, "SessionStart", text, false))
+    Ok(Reaction::context(id, "SessionStart", text, Vec::new()))
 }
 
 /// Four lines: who you are, who is told, how to declare, how to write.
@@ -253,16 +253,22 @@ fn title(txn: &mut Txn<'_>, id: SessionId, words: Option<&str>) -> Result<(), Fa
     txn.append(Party::Session(id), line).map(|_| ())
 }
 
-/// The end of the tool that a dialog was about is the answer to the dialog.
-fn dialog_over(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, tool: &str) -> Result<(), Fault> {
+/// The end of the tool call that a dialog was about is the answer to the dialog. Calls of one tool run beside each
+/// other: the end of another one answers nothing.
+fn dialog_over(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, call: &ToolCall) -> Result<(), Fault> {
     let record = &txn.session(id)?.record;
-    if record.turn.as_ref().and_then(|t| t.dialog.as_deref()) != Some(tool) {
+    let open = record.turn.as_ref().is_some_and(|t| {
+        let other = t.dialog_input.zip(call.input).is_some_and(|(asked, done)| asked != done);
+        t.dialog.as_deref() == Some(&call.tool) && !other
+    });
+    if !open {
         return Ok(());
     }
     let hook_asks = record.state == State::Asking && record.state_by == Author::Hook;
     txn.edit(id, |r| {
         if let Some(turn) = &mut r.turn {
             turn.dialog = None;
+            turn.dialog_input = None;
         }
     })?;
     if hook_asks {
@@ -290,7 +296,7 @@ fn turn_end(
         if !handed.ids.is_empty() {
             // Exit 2 with the text on stderr reaches the model once; a `block` decision reaches it twice.
             let print = HookAnswer { stderr: handed.text, exit: 2, ..HookAnswer::default() };
-            return Ok(Reaction { print, handed: true, ..Reaction::of(id) });
+            return Ok(Reaction { print, handed: handed.ids, ..Reaction::of(id) });
         }
     }
     let given = given_in_turn(txn, id)?;

@@ -41,6 +41,7 @@ pub fn begin(txn: &mut Txn<'_>, id: SessionId, beginning: Beginning) -> Result<(
             cause,
             declared: false,
             dialog: None,
+            dialog_input: None,
             messages: Vec::new(),
             notice_about,
             hops,

@@ -106,7 +106,7 @@ impl Context {
                 } else {
                     Vec::new()
                 };
-                Ok((found, parties))
+                Ok::<_, Fault>((found, parties))
             })
             .await??;
         if !found.is_empty() {

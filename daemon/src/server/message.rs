@@ -198,7 +198,7 @@ pub(super) async fn ack(ctx: &Context, call: Ack, origin: Origin) -> Result<AckA
     if at.to != party {
         return Err(Fault::new(Kind::NotOwner, format!("message {} is not yours", at.id.short())));
     }
-    let receipt = ctx.delivery.ack(party, at.id).await?;
+    let receipt = ctx.delivery.ack(at).await?;
     Ok(AckAnswer { id: at.id, receipt })
 }
 
@@ -219,12 +219,16 @@ async fn theirs(
         })
         .await?;
     let Some(from) = from else {
-        return Err(Fault::new(Kind::Gone, format!("message {} does not wait any more", at.id.short())));
+        return Err(waits_no_more(at.id));
     };
     if party == Party::Operator || party == at.to || from == Some(party) {
         return Ok(at);
     }
     Err(Fault::new(Kind::NotOwner, format!("message {} is neither from you nor for you", at.id.short())))
+}
+
+fn waits_no_more(id: MessageId) -> Fault {
+    Fault::new(Kind::Gone, format!("message {} does not wait any more", id.short()))
 }
 
 async fn retry(ctx: &Context, call: Retry, origin: Origin) -> Result<AckAnswer, Fault> {
@@ -233,7 +237,7 @@ async fn retry(ctx: &Context, call: Retry, origin: Origin) -> Result<AckAnswer, 
         .store
         .write(move |txn| {
             let entry = txn.inbox(at.to)?.queue.get(at.id).cloned();
-            let Some(entry) = entry else { return Ok(Receipt::Seen) };
+            let Some(entry) = entry else { return Err(waits_no_more(at.id)) };
             // What was handed and not seen is tried again now; what waits is looked at now.
             if entry.receipt == Receipt::Handed && entry.channel.as_deref() != Some("mailbox") {
                 txn.receipt(at.to, at.id, Receipt::Queued, None, entry.attempt, None)?;
@@ -253,9 +257,8 @@ async fn drop_message(ctx: &Context, call: Drop, origin: Origin) -> Result<AckAn
     ctx.store
         .write_on_files(move |txn, files| {
             let entry = txn.inbox(at.to)?.queue.get(at.id).cloned();
-            if let Some(entry) = entry {
-                bury(txn, files, at.to, &[entry], "dropped", "it was dropped")?;
-            }
+            let Some(entry) = entry else { return Err(waits_no_more(at.id)) };
+            bury(txn, files, at.to, &[entry], "dropped", "it was dropped")?;
             Ok(AckAnswer { id: at.id, receipt: Receipt::Dead })
         })
         .await

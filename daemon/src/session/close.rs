@@ -51,6 +51,7 @@ pub fn close(
     }
     tell_senders(txn, files, Party::Session(id), &record.title, &dead, "it was closed");
     let recalled = if recall { take_back(txn, id)? } else { 0 };
+    let left = record.process.clone().filter(|p| p.ended.is_none());
     let line = ClosedLine {
         id,
         label: record.label.clone(),
@@ -59,6 +60,7 @@ pub fn close(
         note,
         by,
         at: txn.now(),
+        process: left.clone(),
     };
     let seq = txn.close(line)?;
     for watcher in watchers {
@@ -71,8 +73,7 @@ pub fn close(
         // A watcher whose folder is gone does not keep this session open.
         let _ = txn.post(Party::Session(watcher.watcher), notice);
     }
-    let left_running = record.process.filter(|p| p.ended.is_none()).map(|p| p.pid);
-    Ok(Closed { label: record.label, dead: dead.len(), recalled, left_running })
+    Ok(Closed { label: record.label, dead: dead.len(), recalled, left_running: left.map(|p| p.pid) })
 }
 
 /// Takes back what a session sent and nobody was given yet.

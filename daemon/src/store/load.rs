@@ -9,7 +9,7 @@ use std::time::Duration;
 use minder_proto::id::SessionId;
 use minder_proto::layout::Home;
 use minder_proto::queue;
-use minder_proto::record::{KeyLine, SessionRecord, Watcher};
+use minder_proto::record::{ClosedLine, KeyLine, SessionRecord, Watcher};
 use minder_proto::stamp::Stamp;
 use minder_proto::whole;
 
@@ -42,6 +42,7 @@ pub fn load(home: &Home, notes: &mut Vec<String>) -> Result<State, DiskError> {
     state.operator = Arc::new(Inbox { queue, tail: None, queue_len });
     keys(home, &mut state, notes)?;
     state.closed_len = length(&home.closed())?;
+    left_running(home, &mut state)?;
     Ok(state)
 }
 
@@ -57,6 +58,24 @@ fn index(state: &mut State, id: SessionId, session: Session, notes: &mut Vec<Str
         state.processes.entry((process.pid, process.start)).or_default().push(id);
     }
     state.sessions.insert(id, Arc::new(session));
+}
+
+/// The processes that closed sessions left running, as far as they are of this boot.
+fn left_running(home: &Home, state: &mut State) -> Result<(), DiskError> {
+    let path = home.closed();
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(at(&path)(e)),
+    };
+    let boot = crate::identity::boot_id();
+    for line in bytes.split(|b| *b == b'\n') {
+        let Ok(ClosedLine { process: Some(process), .. }) = serde_json::from_slice(line) else { continue };
+        if boot == Some(process.boot.as_str()) {
+            state.left.insert((process.pid, process.start), process);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -393,6 +393,7 @@ impl Owner {
                 note: Some("its folder is gone".to_owned()),
                 by: minder_proto::event::Author::Minder,
                 at: Stamp::now(),
+                process: None,
             };
             let mut bytes = serde_json::to_vec(&line).expect("a tombstone is plain data");
             bytes.push(b'\n');

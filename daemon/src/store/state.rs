@@ -53,6 +53,8 @@ pub struct State {
     pub(super) bindings: HashMap<(String, String), SessionId>,
     /// Sessions by pid and start time of their process, in the order in which they were bound to it.
     pub(super) processes: HashMap<(i32, u64), Vec<SessionId>>,
+    /// Processes that a closed session left running.
+    pub(super) left: HashMap<(i32, u64), Process>,
     pub(super) keys: HashMap<String, Remembered>,
     pub(super) keys_len: u64,
     pub(super) closed_len: u64,
@@ -101,6 +103,11 @@ impl State {
         let ids = self.processes.get(&(process.pid, process.start)).map_or(&[][..], Vec::as_slice);
         let bound = ids.iter().filter_map(|id| self.session(*id));
         bound.filter(|s| s.record.process.as_ref().is_some_and(|p| p.is(process)))
+    }
+
+    /// True for a process whose session was closed while it ran.
+    pub fn is_left(&self, process: &Process) -> bool {
+        self.left.get(&(process.pid, process.start)).is_some_and(|left| left.is(process))
     }
 
     /// What a key gave, if it was used in the last 24 hours.

@@ -183,6 +183,7 @@ fn closing_moves_the_folder_and_frees_the_label() {
         note: Some("merged".into()),
         by: Author::Operator,
         at: Stamp::now(),
+        process: None,
     };
     rig.write(move |txn| txn.close(line)).unwrap();
     rig.crash();
@@ -237,6 +238,7 @@ fn sessions_are_found_by_their_process() {
         note: None,
         by: Author::Operator,
         at: Stamp::now(),
+        process: None,
     };
     rig.write(move |txn| txn.close(line)).unwrap();
     std::fs::remove_dir_all(Home::at(rig.dir.path()).session(b)).unwrap();

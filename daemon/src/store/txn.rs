@@ -376,6 +376,10 @@ impl<'a> Txn<'a> {
         if process.is_some() {
             self.bind_process(id, process.as_ref(), None);
         }
+        if let Some(left) = &line.process {
+            // Not taken back if this fails: the session is then found before this is asked.
+            self.state.left.insert((left.pid, left.start), left.clone());
+        }
         let mut bytes = serde_json::to_vec(&line).expect("a tombstone is plain data");
         bytes.push(b'\n');
         self.closed.extend_from_slice(&bytes);

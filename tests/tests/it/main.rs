@@ -11,6 +11,7 @@ mod c_crash;
 mod claude;
 mod crash;
 mod docs;
+mod gone;
 mod hooks;
 mod house;
 mod j;

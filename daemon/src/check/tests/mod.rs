@@ -81,9 +81,9 @@ impl Writer {
     }
 
     pub fn close(&self, id: SessionId) {
-        let close = self.store.write_on_files(move |txn, files| {
-            session::close(txn, files, id, None, Author::Operator, false)
-        });
+        let close = self
+            .store
+            .write_on_files(move |txn, files| session::close(txn, files, id, None, Author::Operator, false));
         self.runtime.block_on(close).unwrap();
     }
 }

@@ -71,6 +71,7 @@ impl Rig {
             txn.edit(id, |record| {
                 record.compacting = true;
                 record.turn = Some(RunningTurn {
+                    dialog_input: None,
                     prompt_id: None,
                     since: Stamp::from_millis(0),
                     by: TurnOrigin::Operator,
@@ -271,6 +272,7 @@ fn a_closed_session_leaves_no_handle_behind() {
             note: None,
             by: Author::Operator,
             at: Stamp::now(),
+            process: None,
         };
         rig.write(move |txn| txn.close(line));
     };

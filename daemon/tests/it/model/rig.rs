@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use minder_daemon::delivery::mailbox::bury;
 use minder_daemon::delivery::{Changes, Delivery, Watching};
-use minder_daemon::session::{self, Born, Declaration};
+use minder_daemon::session::{self, Born, Declaration, Lookup};
 use minder_daemon::store::{Observer, Settled, Store, Txn};
 use minder_daemon::watch::{self, FanOut};
 use minder_proto::config::{Config, Durability};
@@ -81,7 +81,7 @@ impl Rig {
             }
             Last::Ack { party, message, outcome } => {
                 let id = self.messages.borrow()[&(*party, *message)];
-                let receipt = self.runtime.block_on(self.delivery.ack(self.party(*party), id));
+                let receipt = self.runtime.block_on(self.delivery.ack(Lookup { to: self.party(*party), id }));
                 let found = match receipt {
                     Ok(receipt) => {
                         assert_eq!(receipt, Receipt::Seen);
@@ -199,7 +199,12 @@ fn name(ids: &[SessionId], party: Party) -> id::Party {
     party.map_or(id::Party::Operator, |session| id::Party::Session(ids[session]))
 }
 
-fn perform(txn: &mut Txn<'_>, files: Option<Settled<'_>>, ids: &[SessionId], act: &Named) -> Result<Answer, Fault> {
+fn perform(
+    txn: &mut Txn<'_>,
+    files: Option<Settled<'_>>,
+    ids: &[SessionId],
+    act: &Named,
+) -> Result<Answer, Fault> {
     let id = |session: &usize| ids[*session];
     let some = |party: &Option<usize>| party.map(|session| ids[session]);
     let outcome = match act {
@@ -287,7 +292,8 @@ fn perform(txn: &mut Txn<'_>, files: Option<Settled<'_>>, ids: &[SessionId], act
         }
         Act::Close { session, note, by, recall } => {
             let note = note.map(str::to_owned);
-            let closed = session::close(txn, files.expect("it reads files"), id(session), note, *by, *recall)?;
+            let closed =
+                session::close(txn, files.expect("it reads files"), id(session), note, *by, *recall)?;
             Outcome::Closed { dead: closed.dead, recalled: closed.recalled }
         }
         Act::Refused(act) => {

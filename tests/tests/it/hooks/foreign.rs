@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use minder_proto::state::State;
+use minder_tests::fake::Host;
 use serde_json::{Value, json};
 
 use super::bench::{Bench, is_silent};
@@ -94,7 +95,9 @@ fn h10_a_sub_agents_events_change_nothing_and_a_tools_input_does_not_fake_one() 
     let mut bench = Bench::new("");
     let id = bench.begin();
     bench.quietly("UserPromptSubmit");
-    bench.quietly("PermissionRequest");
+    let mut asks = bench.payload("PermissionRequest");
+    asks["tool_input"]["agent_id"] = "a1".into();
+    assert!(is_silent(&bench.tell(&asks)));
     bench.send(id, &["a message"]);
     let stood = bench.scene.path(id);
     assert_eq!(stood.last().unwrap().0, State::Asking);
@@ -105,8 +108,27 @@ fn h10_a_sub_agents_events_change_nothing_and_a_tools_input_does_not_fake_one() 
     assert_eq!(bench.scene.path(id), stood, "the question stands");
     // Its own tool's end is the answer, whatever it was given.
     let mut done = bench.payload("PostToolUse");
-    done["tool_input"] = json!({"agent_id": "a1", "command": "touch made"});
+    done["tool_input"] = asks["tool_input"].clone();
     let answer = bench.tell(&done);
     assert!(answer.stdout.contains("a message"), "{answer:?}");
     assert_eq!(bench.scene.path(id).last().unwrap().0, State::Working);
+}
+
+#[test]
+fn a_session_that_was_closed_does_not_come_back_while_its_process_runs() {
+    let mut bench = Bench::new("");
+    let id = bench.begin();
+    bench.scene.minder(&["close", "p"]).ok();
+    let restart = |bench: &Bench| bench.scene.minder(&["daemon", "restart"]).ok();
+    for again in 0..2 {
+        for name in ["UserPromptSubmit", "PostToolUse", "Stop", "SessionStart-clear"] {
+            bench.quietly(name);
+        }
+        assert!(bench.scene.records().is_empty(), "round {again}: {:?}", bench.scene.records());
+        restart(&bench);
+    }
+    // Another process of the same folder is another session.
+    bench.host = Host::start(&bench.scene.isolated, "claude").unwrap();
+    let other = bench.begin();
+    assert_ne!(other, id);
 }
