@@ -60,7 +60,7 @@ fn index(state: &mut State, id: SessionId, session: Session, notes: &mut Vec<Str
     state.sessions.insert(id, Arc::new(session));
 }
 
-/// The processes that closed sessions left running, as far as they are of this boot.
+/// The processes that closed sessions left running. A later one of the same number is another one to `is`.
 fn left_running(home: &Home, state: &mut State) -> Result<(), DiskError> {
     let path = home.closed();
     let bytes = match std::fs::read(&path) {
@@ -68,12 +68,9 @@ fn left_running(home: &Home, state: &mut State) -> Result<(), DiskError> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(at(&path)(e)),
     };
-    let boot = crate::identity::boot_id();
     for line in bytes.split(|b| *b == b'\n') {
         let Ok(ClosedLine { process: Some(process), .. }) = serde_json::from_slice(line) else { continue };
-        if boot == Some(process.boot.as_str()) {
-            state.left.insert((process.pid, process.start), process);
-        }
+        state.left.insert((process.pid, process.start), process);
     }
     Ok(())
 }

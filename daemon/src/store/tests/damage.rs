@@ -167,6 +167,7 @@ fn lists_that_were_changed_from_outside_take_the_next_line_whole() {
                 note: None,
                 by: Author::Operator,
                 at: Stamp::now(),
+                process: None,
             };
             txn.close(line)
         })
