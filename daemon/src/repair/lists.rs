@@ -49,6 +49,7 @@ pub fn closed(
             note: None,
             by: Author::Minder,
             at: now,
+            process: record.process.clone().filter(|p| p.ended.is_none()),
         };
         serde_json::to_writer(&mut out, &line).expect("a tombstone is plain data");
         out.push(b'\n');

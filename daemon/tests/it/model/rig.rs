@@ -84,7 +84,8 @@ impl Rig {
                 let receipt = self.runtime.block_on(self.delivery.ack(Lookup { to: self.party(*party), id }));
                 let found = match receipt {
                     Ok(receipt) => {
-                        assert_eq!(receipt, Receipt::Seen);
+                        // One that was settled before stays what it was.
+                        assert!(receipt.is_settled(), "{receipt}");
                         Outcome::Done
                     }
                     Err(fault) => Outcome::Fault(fault.kind),
