@@ -54,6 +54,8 @@ pub struct Starter {
     pub program: PathBuf,
     /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
+    /// How long it may take until it serves.
+    pub patience: Duration,
 }
 
 impl Starter {
@@ -61,7 +63,7 @@ impl Starter {
     pub fn from_env() -> Result<Self, StartError> {
         let program = find_program().ok_or(StartError::NoProgram)?;
         let environment = std::env::vars_os().filter(|(name, _)| locates_the_store(name)).collect();
-        Ok(Self { program, environment })
+        Ok(Self { program, environment, patience: PATIENCE })
     }
 
     /// Starts the daemon and waits until it serves.
@@ -69,8 +71,8 @@ impl Starter {
         let failed = |source| StartError::Execute { program: self.program.clone(), source };
         let (reader, writer) = io::pipe().map_err(failed)?;
         self.spawn(Some(writer.into())).map_err(failed)?;
-        match hear(reader, PATIENCE).map_err(failed)? {
-            None => Err(StartError::Late(PATIENCE)),
+        match hear(reader, self.patience).map_err(failed)? {
+            None => Err(StartError::Late(self.patience)),
             Some(said) => understand(&said),
         }
     }
@@ -201,7 +203,7 @@ fn locates_the_store(name: &OsStr) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
@@ -228,7 +230,7 @@ mod tests {
         }
     }
 
-    fn starter(dir: &Path, script: &str) -> Starter {
+    pub(crate) fn starter(dir: &Path, script: &str) -> Starter {
         use std::os::unix::fs::PermissionsExt;
         let program = dir.join("minderd");
         // Written under another name and moved, so that no descriptor for writing is open when it is executed.
@@ -238,6 +240,7 @@ mod tests {
         Starter {
             program,
             environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/h".into())],
+            patience: PATIENCE,
         }
     }
 
@@ -291,7 +294,8 @@ mod tests {
         assert!(matches!(refused, Err(StartError::Refused { code: 78, .. })), "{refused:?}");
         let died = starter(dir.path(), "exit 1").start();
         assert!(matches!(died, Err(StartError::Died)), "{died:?}");
-        let absent = Starter { program: dir.path().join("nothing"), environment: Vec::new() };
+        let absent =
+            Starter { program: dir.path().join("nothing"), environment: Vec::new(), patience: PATIENCE };
         assert!(matches!(absent.start(), Err(StartError::Execute { .. })));
     }
 

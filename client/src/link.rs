@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use minder_proto::caller::Caller;
+use minder_proto::error::exit;
 use minder_proto::layout::Home;
 use minder_proto::rpc::Call;
 use serde::Serialize;
@@ -26,6 +27,18 @@ pub struct Link {
 pub struct Absent {
     /// As a failure, for a caller who needs an answer.
     pub error: CommandError,
+    /// What there is to say of it besides that none runs.
+    pub reason: Option<String>,
+}
+
+impl Absent {
+    fn of(why: &Unreachable) -> Self {
+        let reason = match why {
+            Unreachable::Start(error) => Some(error.to_string()),
+            _ => None,
+        };
+        Self { error: unreachable(why), reason }
+    }
 }
 
 impl Link {
@@ -55,9 +68,7 @@ impl Link {
     pub fn call_or_absent<C: Call>(&mut self, call: &C) -> Result<Result<C::Answer, Absent>, CommandError> {
         match self.try_call(call) {
             Ok(answer) => Ok(Ok(answer)),
-            Err(CallError::Unreachable(why)) if is_absence(&why) => {
-                Ok(Err(Absent { error: unreachable(&why) }))
-            }
+            Err(CallError::Unreachable(why)) if is_absence(&why) => Ok(Err(Absent::of(&why))),
             Err(error) => Err(failed(error)),
         }
     }
@@ -71,7 +82,7 @@ impl Link {
                 Err(CallError::Unreachable(Unreachable::Lost)) if left > 0 => left -= 1,
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(CallError::Unreachable(why)) if is_absence(&why) => {
-                    return Ok(Err(Absent { error: unreachable(&why) }));
+                    return Ok(Err(Absent::of(&why)));
                 }
                 Err(error) => return Err(failed(error)),
             }
@@ -93,9 +104,13 @@ impl Link {
     }
 }
 
-/// True if nobody took the call and nobody will: it may be left in the spool.
+/// True if nobody took the call and nobody will: it may be left in the spool. A daemon that is late comes yet.
 fn is_absence(why: &Unreachable) -> bool {
-    matches!(why, Unreachable::NotRunning(_) | Unreachable::Sandbox(_) | Unreachable::Start(_))
+    match why {
+        Unreachable::NotRunning(_) | Unreachable::Sandbox(_) => true,
+        Unreachable::Start(error) => !matches!(error, StartError::Late(_)),
+        _ => false,
+    }
 }
 
 /// The failure of a call, in the words and codes of the contract.
@@ -109,7 +124,9 @@ pub fn failed(error: CallError) -> CommandError {
 
 /// The failure of a call that nobody took.
 pub fn unreachable(why: &Unreachable) -> CommandError {
-    let error = CommandError { exit: why.exit_code(), ..CommandError::unavailable(why.to_string()) };
+    let (exit, unavailable) = (why.exit_code(), CommandError::unavailable(why.to_string()));
+    // What a start was refused for does not pass by itself.
+    let error = CommandError { exit, retryable: exit == exit::UNAVAILABLE, ..unavailable };
     match why {
         Unreachable::NotRunning(_) => error.hint("minder daemon start"),
         Unreachable::NotAnswering(_) | Unreachable::Lost => error.hint("minder daemon status"),
@@ -121,4 +138,57 @@ pub fn unreachable(why: &Unreachable) -> CommandError {
 /// The caller, as every call carries it.
 pub fn as_caller(caller: &Caller) -> Option<Caller> {
     Some(caller.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use minder_proto::rpc::Declare;
+    use minder_proto::state::State;
+
+    use super::*;
+    use crate::autostart::Starter;
+    use crate::autostart::tests::starter;
+
+    fn declare(start: Start) -> Result<Result<(), Absent>, CommandError> {
+        let dir = tempfile::tempdir().unwrap();
+        let endpoint = Endpoint::at(Home::at(dir.path()), dir.path().join("s.sock"));
+        let declare = Declare {
+            caller: None,
+            session: None,
+            state: State::Done,
+            note: None,
+            only_if: None,
+            key: Some("k".into()),
+        };
+        let link = || Link { client: Client::new(endpoint.clone(), start.clone()) };
+        let keyed = link().call_keyed(&declare).map(|answered| answered.map(drop));
+        let plain = link().call_or_absent(&declare).map(|answered| answered.map(drop));
+        assert_eq!(format!("{keyed:?}"), format!("{plain:?}"));
+        keyed
+    }
+
+    #[test]
+    fn a_daemon_that_is_late_is_not_an_absent_one() {
+        let dir = tempfile::tempdir().unwrap();
+        // It is on its way, and nobody waits for it.
+        let late = Starter { patience: Duration::ZERO, ..starter(dir.path(), "exec sleep 10") };
+        let error = declare(Start::This(late)).unwrap_err();
+        assert_eq!((error.exit, error.hint.as_deref()), (69, Some("minder daemon logs")), "{error}");
+    }
+
+    #[test]
+    fn who_is_absent_for_a_reason_says_it() {
+        let absent = |start| declare(start).unwrap().unwrap_err();
+        let none = absent(Start::Never("this is a test"));
+        assert_eq!((none.error.exit, none.reason), (69, None));
+        let dir = tempfile::tempdir().unwrap();
+        let refused = absent(Start::This(starter(dir.path(), "echo 'error 78 config.toml:3: no such key'")));
+        assert_eq!(
+            (refused.error.exit, refused.reason.as_deref(), refused.error.retryable),
+            (78, Some("config.toml:3: no such key"), false)
+        );
+        let nowhere = Starter { program: dir.path().join("none"), ..starter(dir.path(), "") };
+        let missing = absent(Start::This(nowhere));
+        assert!(missing.error.exit == 69 && missing.reason.is_some_and(|r| r.contains("No such file")));
+    }
 }

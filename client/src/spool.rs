@@ -4,26 +4,25 @@
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use minder_proto::STORE_FORMAT;
+use minder_proto::error::exit;
 use minder_proto::layout::Home;
 use minder_proto::rpc::Spooled;
 use minder_proto::stamp::Stamp;
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::cli::Outcome;
 use crate::context::Context;
 use crate::fault::CommandError;
 use crate::link::Absent;
 
-/// Leaves a call of a command, and tells the caller so. Its `key` is the file's name, where it has that form;
+/// Leaves a call of a command, and tells the caller so, and why. A start that was refused ends the command with the
+/// daemon's own code: the next call would be refused as well. Its `key` is the file's name, where it has that form;
 /// another key stands beside it in the call.
-pub fn leave(
-    context: &Context,
-    method: &str,
-    call: &impl Serialize,
-    absent: Absent,
-) -> Result<(), CommandError> {
+pub fn leave(context: &Context, method: &str, call: &impl Serialize, absent: Absent) -> Outcome {
     let params = serde_json::to_value(call)
         .map_err(|e| CommandError::software(format!("a request cannot be written: {e}")))?;
     let key = params.get("key").and_then(|k| k.as_str()).and_then(|k| k.parse::<Uuid>().ok());
@@ -31,16 +30,65 @@ pub fn leave(
     let home = context.home()?;
     let spooled = Spooled { method: method.to_owned(), params, at: Stamp::now() };
     // The store may be out of reach too, as in a sandbox: then nothing is recorded, and the first reason stands.
-    if let Err(error) = put(home, name, &spooled) {
-        let what = format!("{}; and it cannot be left in {}", absent.error, home.spool().display());
-        return Err(CommandError { message: CommandError::io(what, &error).message, ..absent.error });
+    match put(home, name, &spooled) {
+        Ok(()) => {}
+        Err(SpoolError::Io(error)) => {
+            let what = format!("{}; and it cannot be left in {}", absent.error, home.spool().display());
+            return Err(CommandError { message: CommandError::io(what, &error).message, ..absent.error });
+        }
+        Err(error) => return Err(error.into()),
     }
-    context.printer.tell("recorded; no daemon is running");
-    Ok(())
+    let told = match absent.reason {
+        Some(reason) => format!("recorded; no daemon is running: {reason}"),
+        None => "recorded; no daemon is running".to_owned(),
+    };
+    if absent.error.exit != exit::UNAVAILABLE {
+        return Err(CommandError { message: told, ..absent.error });
+    }
+    context.printer.tell(told);
+    Ok(exit::OK)
+}
+
+/// Why a request was not left.
+#[derive(Debug, thiserror::Error)]
+pub enum SpoolError {
+    /// The store has another format: what this build writes there, nobody reads as it was meant.
+    #[error("nothing was recorded: the store {} says {found:?}, this build writes {STORE_FORMAT:?}: upgrade minder", store.display())]
+    Format {
+        /// The store.
+        store: PathBuf,
+        /// What its `format` says.
+        found: String,
+    },
+    /// The system said no.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<SpoolError> for CommandError {
+    fn from(error: SpoolError) -> Self {
+        match error {
+            SpoolError::Format { .. } => Self::new("version", exit::VERSION, error.to_string()),
+            SpoolError::Io(error) => Self::io("the spool", &error),
+        }
+    }
+}
+
+/// A store without a `format` is one that no daemon has opened yet.
+fn check_format(home: &Home) -> Result<(), SpoolError> {
+    match std::fs::read_to_string(home.format()) {
+        Ok(text) if text.trim_end() != STORE_FORMAT => {
+            let found = text.trim_end().chars().take(60).collect();
+            Err(SpoolError::Format { store: home.root().to_owned(), found })
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Writes `spool/<name>.json`: whole or not at all, and on disk when this returns.
-pub fn put(home: &Home, name: Uuid, spooled: &Spooled) -> io::Result<()> {
+pub fn put(home: &Home, name: Uuid, spooled: &Spooled) -> Result<(), SpoolError> {
+    check_format(home)?;
     let folder = home.spool();
     if !folder.is_dir() {
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
@@ -59,7 +107,7 @@ pub fn put(home: &Home, name: Uuid, spooled: &Spooled) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
     }
     written?;
-    sync(&folder)
+    Ok(sync(&folder)?)
 }
 
 fn sync(folder: &Path) -> io::Result<()> {
@@ -102,5 +150,13 @@ mod tests {
         let spooled = Spooled { method: "m".into(), params: serde_json::Value::Null, at: Stamp::now() };
         assert!(put(&home, Uuid::now_v7(), &spooled).is_err());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        // A file that ends in the middle of a word, or that names another format.
+        std::fs::remove_file(home.spool()).unwrap();
+        for other in ["minder-store 99\n", "minder-st", ""] {
+            std::fs::write(home.format(), other).unwrap();
+            let error = put(&home, Uuid::now_v7(), &spooled);
+            assert!(matches!(error, Err(SpoolError::Format { .. })), "{other:?}: {error:?}");
+            assert!(!home.spool().exists());
+        }
     }
 }

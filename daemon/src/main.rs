@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use minder_daemon::args::{self, Wish};
 use minder_daemon::check;
@@ -151,6 +151,7 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
     }
     let started = Started {
         at: begun,
+        ready: OnceLock::new(),
         took_ms: u64::try_from(opened.took.as_millis()).unwrap_or(u64::MAX),
         replayed: opened.replayed,
         socket: socket.place().clone(),
@@ -230,10 +231,16 @@ impl Daemon {
 
         // What was left in the spool is taken before the first call. Then the processes that ended meanwhile are said:
         // what was left may tell that a turn was over before its process was.
-        let taker = Taker::start(database.home(), move |left, key| {
-            let context = Arc::clone(&context);
+        let (applying, asking) = (Arc::clone(&context), Arc::clone(&context));
+        let apply = move |left, key| {
+            let context = Arc::clone(&applying);
             async move { spooled::apply(&context, left, key).await }
-        });
+        };
+        let line = move |left| {
+            let context = Arc::clone(&asking);
+            async move { spooled::line(&context, left).await }
+        };
+        let taker = Taker::start(database.home(), apply, line);
         tokio::spawn(taker.await.run());
         match ends.start(database.clone()).await {
             Ok(waiting) => drop(tokio::spawn(waiting.run())),
@@ -248,6 +255,7 @@ impl Daemon {
         let name = served.store.display().to_string();
         tracing::info!(socket = %place, files = files.found(), "minderd {} serves {name}", served.version);
         drop(start_lock);
+        let _ = context.started.ready.set(Stamp::now());
         notifier.ready(&format!("serving {name} on {place}"));
         readiness.ready();
 

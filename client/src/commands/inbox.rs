@@ -201,7 +201,7 @@ fn ack(id: String, context: &mut Context) -> Outcome {
     match context.daemon()?.call_keyed(&ack)? {
         Ok(answer) if context.printer.is_json() => context.printer.object(&answer)?,
         Ok(answer) => context.printer.line(format!("{} {}", answer.id.short(), answer.receipt))?,
-        Err(absent) => spool::leave(context, Ack::METHOD, &ack, absent)?,
+        Err(absent) => return spool::leave(context, Ack::METHOD, &ack, absent),
     }
     Ok(exit::OK)
 }

@@ -81,10 +81,7 @@ pub fn run(args: SendArgs, context: &mut Context) -> Outcome {
     let mut answer = match link.call_keyed(&send)? {
         Ok(answer) => answer,
         Err(absent) if args.wait => return Err(absent.error),
-        Err(absent) => {
-            spool::leave(context, rpc::Send::METHOD, &send, absent)?;
-            return Ok(exit::OK);
-        }
+        Err(absent) => return spool::leave(context, rpc::Send::METHOD, &send, absent),
     };
     answer.duplicate &= !own_key;
     note_place(&answer, context);

@@ -63,7 +63,7 @@ pub fn run(args: StateArgs, context: &mut Context) -> Outcome {
         Ok(answer) => context.printer.line(line(&answer))?,
         // Whether a condition holds is known only to a daemon.
         Err(absent) if declare.only_if.is_some() => return Err(absent.error),
-        Err(absent) => spool::leave(context, Declare::METHOD, &declare, absent)?,
+        Err(absent) => return spool::leave(context, Declare::METHOD, &declare, absent),
     }
     Ok(exit::OK)
 }

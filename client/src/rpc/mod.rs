@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 pub use endpoint::Endpoint;
 pub use error::{CallError, Unreachable};
 
-use crate::autostart::Starter;
+use crate::autostart::{StartError, Starter};
 use error::WireFault;
 use wire::{Deadline, Head, Wire, WireError};
 
@@ -128,8 +128,7 @@ impl Client {
 
     /// Connects, if it is not connected; starts the daemon, if that is wanted.
     pub fn connect(&mut self) -> Result<(), Unreachable> {
-        let deadline = Deadline::within(self.patience);
-        self.connected(deadline).map(drop)
+        self.connected(self.patience).map(drop)
     }
 
     /// Sends one request and returns the body of its answer.
@@ -137,7 +136,7 @@ impl Client {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let wire = self.connected(Deadline::within(patience))?;
+            let wire = self.connected(patience)?;
             // The time that a start took is not the call's.
             match wire.exchange(body, Deadline::within(patience)) {
                 Ok((answer, again)) => {
@@ -155,32 +154,46 @@ impl Client {
         }
     }
 
-    fn connected(&mut self, deadline: Deadline) -> Result<&mut Wire, Unreachable> {
+    fn connected(&mut self, patience: Option<Duration>) -> Result<&mut Wire, Unreachable> {
         if self.wire.as_mut().is_some_and(Wire::was_closed) {
             self.wire = None;
         }
         let wire = match self.wire.take() {
             Some(wire) => wire,
-            None => self.connect_anew(deadline)?,
+            None => self.connect_anew(patience)?,
         };
         Ok(self.wire.insert(wire))
     }
 
-    fn connect_anew(&self, deadline: Deadline) -> Result<Wire, Unreachable> {
+    fn connect_anew(&self, patience: Option<Duration>) -> Result<Wire, Unreachable> {
         let mut starts = 0;
         loop {
-            if let Some(stream) = self.endpoint.connect(deadline)? {
-                // Only now: a store's real path is known once the store is there.
-                let head = if self.checked { Head::of(&self.endpoint.store()) } else { Head::bare() };
-                return Ok(Wire::new(stream, head));
+            // Anew each time: what a start took is not the call's.
+            if let Some(wire) = self.connect_to_one(Deadline::within(patience))? {
+                return Ok(wire);
             }
             // It came up and was gone again, as in the middle of a restart.
             if starts == ATTEMPTS {
                 return Err(Unreachable::NotRunning("it ended each time it was started"));
             }
-            self.start.start()?;
-            starts += 1;
+            match self.start.start() {
+                Ok(()) => starts += 1,
+                // It is on its way and may listen already: then the call waits there as long as it would anywhere.
+                Err(Unreachable::Start(late @ StartError::Late(_))) => {
+                    let wire = self.connect_to_one(Deadline::within(patience))?;
+                    return wire.ok_or(Unreachable::Start(late));
+                }
+                Err(error) => return Err(error),
+            }
         }
+    }
+
+    /// A connection to the daemon that listens; `None`: none does.
+    fn connect_to_one(&self, deadline: Deadline) -> Result<Option<Wire>, Unreachable> {
+        let Some(stream) = self.endpoint.connect(deadline)? else { return Ok(None) };
+        // Only now: a store's real path is known once the store is there.
+        let head = if self.checked { Head::of(&self.endpoint.store()) } else { Head::bare() };
+        Ok(Some(Wire::new(stream, head)))
     }
 }
 

@@ -3,8 +3,8 @@
 use minder_proto::stamp::Stamp;
 use serde_json::json;
 
-use crate::world::World;
 use crate::world::daemon::Reply;
+use crate::world::{World, finish};
 
 #[test]
 fn what_is_said_without_a_daemon_is_recorded_in_order() {
@@ -49,6 +49,67 @@ fn who_needs_an_answer_gets_none_from_a_spool() {
     std::fs::write(world.home().root(), "a file stands where the store belongs").unwrap();
     let line = world.run(&["state", "review"]).failed(69).to_owned();
     assert!(line.contains("cannot be left in"), "{line}");
+}
+
+#[test]
+fn why_no_daemon_could_be_started_is_said_and_a_refusal_ends_with_its_own_code() {
+    let world = World::new();
+    let program = world.root().join("minderd");
+    let run = |words: &[&str]| {
+        let mut command = world.command(words);
+        finish(command.env_remove("MINDER_NO_AUTOSTART").env("MINDER_DAEMON", &program), b"")
+    };
+    let saying: [&[&str]; 3] =
+        [&["state", "review"], &["send", "api", "text"], &["inbox", "ack", "7be21c09"]];
+
+    for (words, left) in saying.into_iter().zip(1..) {
+        let ran = run(words);
+        assert_eq!((ran.code, ran.out.as_str(), world.spooled().len()), (0, "", left), "{ran:?}");
+        assert!(
+            ran.err.starts_with("recorded; no daemon is running: ") && ran.err.contains("minderd: No such")
+        );
+    }
+    let says = |line: &str| {
+        let new = world.root().join("new");
+        std::fs::write(&new, format!("#!/bin/sh\necho '{line}'\n")).unwrap();
+        std::fs::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        std::fs::rename(&new, &program).unwrap();
+    };
+    for code in [74, 76, 77, 78] {
+        says(&format!("error {code} so it is"));
+        for words in saying {
+            let before = world.spooled().len();
+            assert_eq!(run(words).failed(code), "minder: recorded; no daemon is running: so it is");
+            assert_eq!(world.spooled().len(), before + 1, "what was said is not lost");
+        }
+    }
+    says("error 73 4 holds the store and does not listen");
+    let ran = run(saying[0]);
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (0, "recorded; no daemon is running: 4 holds the store and does not listen\n")
+    );
+}
+
+#[test]
+fn nothing_is_left_in_a_store_of_another_format() {
+    let world = World::new();
+    let home = world.home();
+    std::fs::create_dir_all(home.root()).unwrap();
+    std::fs::write(home.format(), "minder-store 99\n").unwrap();
+    let before = world.tree();
+    for words in
+        [&["state", "review"][..], &["send", "api", "text"], &["--as", "api", "inbox", "ack", "7be21c09"]]
+    {
+        let line = world.run(words).failed(76).to_owned();
+        assert!(
+            line.starts_with("minder: nothing was recorded: ") && line.contains("minder-store 99"),
+            "{line}"
+        );
+    }
+    let payload = br#"{"hook_event_name": "Stop", "session_id": "c"}"#;
+    assert_eq!(world.run_with(&["hook", "claude"], payload).ok(), "");
+    assert_eq!(world.tree(), before);
 }
 
 #[test]

@@ -59,16 +59,16 @@ pub fn who(caller: Option<&Caller>, ancestry: &Ancestry, state: &State, home: &H
 }
 
 /// Who left a request in the spool, where nobody can ask the kernel: a session that a variable names; the person only
-/// if no daemon ran when it was written, since then nobody could have been asked.
+/// if no daemon served when it was written (`ready` is when this one did), since then nobody could have been asked.
 pub fn who_left(
     caller: Option<&Caller>,
     at: Stamp,
-    started: Stamp,
+    ready: Option<Stamp>,
     state: &State,
     home: &Home,
 ) -> Result<Who, Fault> {
     let identity = by_variables(caller, state);
-    if identity == Identity::Operator && at >= started {
+    if identity == Identity::Operator && ready.is_some_and(|ready| at >= ready) {
         return Err(Fault::new(
             Kind::Refused,
             "it was left while a daemon ran, by somebody who did not say who it is",

@@ -1,6 +1,6 @@
 //! What every method needs, and what they share: who calls, an idempotency key, a message by the end of its id.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use minder_proto::caller::Caller;
 use minder_proto::error::{Fault, Kind};
@@ -33,10 +33,12 @@ pub struct Context {
 }
 
 /// What is known since the start.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Started {
     /// When.
     pub at: Stamp,
+    /// When it served: until then nobody could be answered.
+    pub ready: OnceLock<Stamp>,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
     /// Commits that were replayed.
@@ -65,8 +67,8 @@ pub enum Origin {
     Spooled {
         /// When it was said.
         at: Stamp,
-        /// When this daemon started.
-        started: Stamp,
+        /// When this daemon served; none before it does.
+        ready: Option<Stamp>,
     },
 }
 
@@ -80,7 +82,7 @@ impl Origin {
     pub fn who(&self, caller: Option<&Caller>, state: &State, home: &Home) -> Result<Who, Fault> {
         match self {
             Self::Peer { ancestry, .. } => who(caller, ancestry, state, home),
-            Self::Spooled { at, started } => who_left(caller, *at, *started, state, home),
+            Self::Spooled { at, ready } => who_left(caller, *at, *ready, state, home),
         }
     }
 

@@ -14,7 +14,7 @@ pub enum Verdict {
     Applied,
     /// It stays, and so do all behind it: nothing can be taken now.
     Stop,
-    /// It stays; what is behind it may go.
+    /// It stays, and so does what is behind it in its line; the rest may go.
     Later,
     /// It can never be applied, and why.
     Refused(String),

@@ -1,5 +1,7 @@
 //! Taking requests out of the spool.
 
+use std::collections::HashSet;
+
 use minder_proto::error::{Fault, Kind};
 use minder_proto::layout::Home;
 use minder_proto::rpc::Spooled;
@@ -14,10 +16,12 @@ use crate::store::spool::{Content, Spool};
 use crate::store::{DiskError, Pauses};
 
 /// Takes requests as they come, one after the other. `A` applies one as if it had come over the socket, under the key
-/// that it is given: a second time changes nothing, and what it tells as done is durable.
-pub struct Taker<A> {
+/// that it is given: a second time changes nothing, and what it tells as done is durable. `L` names the line that a
+/// request stands in, where its order among others counts: one that stays keeps back those behind it in its line.
+pub struct Taker<A, L> {
     spool: Spool,
     apply: A,
+    line: L,
     bell: Bell,
     pauses: Pauses,
     /// When what stayed is tried again.
@@ -39,17 +43,19 @@ pub struct Pass {
     pub stopped: bool,
 }
 
-impl<A, R> Taker<A>
+impl<A, R, L, N> Taker<A, L>
 where
     A: Fn(Spooled, String) -> R,
     R: Future<Output = Result<(), Fault>> + Send + 'static,
+    L: Fn(Spooled) -> N,
+    N: Future<Output = Option<String>>,
 {
     /// Takes everything that is there, before the first call is accepted. What cannot be taken now does not keep the
     /// daemon from answering.
-    pub async fn start(home: &Home, apply: A) -> Self {
+    pub async fn start(home: &Home, apply: A, line: L) -> Self {
         let spool = Spool::new(home);
         let bell = Bell::hang(&spool);
-        let mut taker = Self { spool, apply, bell, pauses: Pauses::new(), again: None, blocked: false };
+        let mut taker = Self { spool, apply, line, bell, pauses: Pauses::new(), again: None, blocked: false };
         let spool = taker.spool.clone();
         if let Err(error) = on_disk(move || spool.sweep()).await {
             tracing::warn!(%error, "the spool was not swept");
@@ -108,8 +114,9 @@ where
                 return Pass { stopped: true, ..pass };
             }
         };
+        let mut kept = HashSet::new();
         for name in names {
-            match self.take(name).await {
+            match self.take(name, &mut kept).await {
                 Ok(Verdict::Applied) => pass.applied += 1,
                 Ok(Verdict::Refused(_)) => pass.refused += 1,
                 Ok(Verdict::Later) => pass.kept += 1,
@@ -132,8 +139,8 @@ where
         pass
     }
 
-    /// Takes one.
-    async fn take(&self, name: String) -> Result<Verdict, DiskError> {
+    /// Takes one, unless one before it in its line is kept.
+    async fn take(&self, name: String, kept: &mut HashSet<String>) -> Result<Verdict, DiskError> {
         let (spool, file) = (self.spool.clone(), name.clone());
         let verdict = match on_disk(move || spool.read(&file)).await? {
             Content::Request(spooled, key) => {
@@ -142,7 +149,7 @@ where
                     on_disk(move || spool.remove(&file)).await?;
                 }
                 reach("spool.before-commit");
-                self.attempt(spooled, key).await
+                self.in_line(spooled, key, kept).await
             }
             Content::Unfit(why) => Verdict::Refused(why),
             Content::Gone => return Ok(Verdict::Applied),
@@ -162,6 +169,21 @@ where
             Verdict::Later | Verdict::Stop => {}
         }
         Ok(verdict)
+    }
+
+    async fn in_line(&self, spooled: Spooled, key: String, kept: &mut HashSet<String>) -> Verdict {
+        // Lines are looked up only where one is kept: that is rare, and costs a look at the store.
+        if !kept.is_empty()
+            && let Some(line) = (self.line)(spooled.clone()).await
+            && kept.contains(&line)
+        {
+            return Verdict::Later;
+        }
+        let verdict = self.attempt(spooled.clone(), key).await;
+        if verdict == Verdict::Later {
+            kept.extend((self.line)(spooled).await);
+        }
+        verdict
     }
 
     async fn attempt(&self, spooled: Spooled, key: String) -> Verdict {

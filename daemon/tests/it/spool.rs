@@ -104,6 +104,57 @@ fn what_was_left_is_applied_once_before_the_first_call_and_as_it_comes() {
 }
 
 #[test]
+fn what_the_person_left_while_a_daemon_was_on_its_way_is_the_persons() {
+    let around = Surroundings::new();
+    let home = around.home();
+    let web =
+        Wanted { label: "web", conversation: None, process: None, state: State::Working, by: Author::Hook };
+    let [web] = stored::put(&home, &[web])[..] else { panic!("one was put") };
+    let path = leave(&home, "message.send", json!({"caller": {}, "to": "web", "body": "from the person"}));
+    // The process is there already, and the store takes long to open.
+    let mut spooled: Spooled = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    spooled.at = spooled.at.plus(std::time::Duration::from_secs(60));
+    std::fs::write(&path, serde_json::to_vec(&spooled).unwrap()).unwrap();
+
+    let _daemon = around.started();
+    assert_eq!((left(&home), reasons(&home)), (0, vec![]));
+    assert_eq!(messages(&home, web).into_iter().map(|m| m.from).collect::<Vec<_>>(), [Party::Operator]);
+}
+
+#[test]
+fn a_senders_messages_to_one_recipient_stay_in_order_behind_one_that_waits() {
+    let around = Surroundings::new();
+    let home = around.home();
+    let wanted = |label, conversation| Wanted {
+        label,
+        conversation: Some(conversation),
+        process: None,
+        state: State::Working,
+        by: Author::Hook,
+    };
+    let ids = stored::put(&home, &[wanted("api", "conversation-a"), wanted("web", "conversation-w")]);
+    let [api, web] = ids[..] else { panic!("two were put") };
+    let send = |to: &str, body: &str, key: &str| {
+        let caller = as_conversation("conversation-a");
+        leave(&home, "message.send", json!({"caller": caller, "to": to, "body": body, "key": key}))
+    };
+    send("web", "first", "k1");
+    let mut command = around.minderd();
+    command.env("MINDER_QUEUE_MAX_MESSAGES", "1");
+    let _daemon = around.start(command);
+
+    // Its queue is full; what is behind could be answered at once, since it says what was said before.
+    let (second, repeat) = (send("web", "second", "k2"), send(&web.to_string(), "first", "k1"));
+    send("api", "to itself", "k3");
+    stored::until(&home, || messages(&home, api).len() == 1);
+    assert!(second.exists() && repeat.exists());
+    let first = messages(&home, web)[0].id.to_string();
+    leave(&home, "message.ack", json!({"caller": as_conversation("conversation-w"), "id": first}));
+    stored::until(&home, || messages(&home, web).len() == 2);
+    assert_eq!((messages(&home, web)[1].body.as_str(), reasons(&home)), ("second", vec![]));
+}
+
+#[test]
 fn a_turn_that_was_over_before_its_process_was_has_not_failed() {
     let around = Surroundings::new();
     let home = around.home();

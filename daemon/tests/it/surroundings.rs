@@ -113,7 +113,7 @@ impl Surroundings {
 
     pub fn starter(&self, program: PathBuf) -> Starter {
         let environment = self.variables().into_iter().map(|(n, v)| (n.into(), v.into_os_string())).collect();
-        Starter { program, environment }
+        Starter { program, environment, patience: minder_client::autostart::PATIENCE }
     }
 }
 

@@ -98,8 +98,7 @@ fn announce(announcement: &Announcement, home: &Home, caller: &Caller) -> Result
         Err(_absent) => {
             let params = serde_json::to_value(&send).map_err(|e| CommandError::software(e.to_string()))?;
             let spooled = Spooled { method: rpc::Send::METHOD.to_owned(), params, at: Stamp::now() };
-            spool::put(home, Uuid::now_v7(), &spooled)
-                .map_err(|e| CommandError::io(home.spool().display(), &e))
+            Ok(spool::put(home, Uuid::now_v7(), &spooled)?)
         }
     }
 }

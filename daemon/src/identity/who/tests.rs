@@ -237,10 +237,10 @@ fn who_is_registered_speaks_and_who_is_not_is_shown_the_way_in() {
 #[test]
 fn who_left_something_in_the_spool_is_known_by_its_variables_alone() {
     let state = state();
-    let started = Stamp::from_millis(1_000);
-    let left = |variables: &str, at: i64| {
+    let ready = Some(Stamp::from_millis(1_000));
+    let left = |variables: &str, at: i64, ready: Option<Stamp>| {
         let caller = caller(variables);
-        who_left(caller.as_ref(), Stamp::from_millis(at), started, &state, &Home::at("/nowhere"))
+        who_left(caller.as_ref(), Stamp::from_millis(at), ready, &state, &Home::at("/nowhere"))
             .map(|who| (shown(&who.identity, &state), who.by_operator))
             .map_err(|fault| fault.kind)
     };
@@ -255,6 +255,8 @@ fn who_left_something_in_the_spool_is_known_by_its_variables_alone() {
         ("-", 2_000, Err(Kind::Refused)),
     ] {
         let expected = expected.map(|(who, by): (&str, bool)| (who.to_owned(), by));
-        assert_eq!(left(variables, at), expected, "{variables:?} at {at}");
+        assert_eq!(left(variables, at, ready), expected, "{variables:?} at {at}");
     }
+    // Nobody could be asked before it served.
+    assert_eq!(left("", 2_000, None), Ok(("operator".to_owned(), true)));
 }

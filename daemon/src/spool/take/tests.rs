@@ -1,6 +1,7 @@
 //! The taker against a real folder, with something that applies what a test says.
 
 use std::collections::HashMap;
+use std::future::{Ready, ready};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -37,6 +38,8 @@ impl Script {
 type Applying = Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>;
 type ByScript = Box<dyn Fn(Spooled, String) -> Applying + Send + Sync>;
 
+type ByName = fn(Spooled) -> Ready<Option<String>>;
+
 struct Rig {
     dir: tempfile::TempDir,
     script: Arc<Script>,
@@ -53,7 +56,7 @@ impl Rig {
         Home::at(self.dir.path())
     }
 
-    async fn taker(&self) -> Taker<ByScript> {
+    async fn taker(&self) -> Taker<ByScript, ByName> {
         let script = Arc::clone(&self.script);
         let apply: ByScript = Box::new(move |spooled: Spooled, key: String| {
             let script = Arc::clone(&script);
@@ -68,13 +71,21 @@ impl Rig {
                 Ok(())
             })
         });
-        Taker::start(&self.home(), apply).await
+        let line: ByName = |spooled| ready(spooled.params["line"].as_str().map(str::to_owned));
+        Taker::start(&self.home(), apply, line).await
     }
 
     /// Leaves a request as a client does: whole, by a rename.
     fn leave(&self, method: &str, at: Stamp) -> PathBuf {
         let spooled = Spooled { method: method.to_owned(), params: json!({}), at };
         self.leave_bytes(&serde_json::to_vec(&spooled).unwrap())
+    }
+
+    /// Leaves a request that stands in a line.
+    fn leave_in(&self, line: &str, method: &str) {
+        let spooled =
+            Spooled { method: method.to_owned(), params: json!({ "line": line }), at: Stamp::now() };
+        self.leave_bytes(&serde_json::to_vec(&spooled).unwrap());
     }
 
     fn leave_bytes(&self, bytes: &[u8]) -> PathBuf {
@@ -196,6 +207,30 @@ fn a_full_queue_keeps_back_only_its_own_and_not_forever() {
             taker.look().await;
         }
         assert_eq!((rig.script.applied(), rig.left()), (vec!["b".to_owned(), "full".to_owned()], 0));
+    });
+}
+
+#[test]
+fn what_is_kept_keeps_back_what_is_behind_it_in_its_line() {
+    let rig = Rig::new();
+    rig.script.answer("1", &[Kind::Full]);
+    for (line, method) in
+        [("a to x", "1"), ("a to x", "2"), ("a to y", "other"), ("b to x", "another"), ("a to x", "3")]
+    {
+        rig.leave_in(line, method);
+    }
+    rig.leave("alone", Stamp::now());
+    paused().block_on(async {
+        let mut taker = rig.taker().await;
+        assert_eq!(
+            (rig.script.applied(), rig.left()),
+            (["other", "another", "alone"].map(str::to_owned).to_vec(), 3)
+        );
+        while taker.again.is_some() {
+            taker.wait().await;
+            taker.look().await;
+        }
+        assert_eq!(rig.script.applied()[3..], ["1", "2", "3"]);
     });
 }
 
