@@ -1,6 +1,7 @@
-//! Why a message waits, and what ends the waiting: the words for the reasons that receipts carry.
+//! Why a message waits, and what ends the waiting: receipts and what is not settled, in words.
 
 use minder_proto::event::{Class, Receipt};
+pub use minder_proto::hold::lifted_by;
 use minder_proto::queue::Entry;
 use minder_proto::record::Channel;
 
@@ -12,31 +13,6 @@ pub fn receipt(receipt: Receipt, reason: Option<&str>) -> String {
             format!("{receipt}({reason})")
         }
         _ => receipt.to_string(),
-    }
-}
-
-/// What lifts a hold, as the end of "goes on with …".
-pub fn lifted_by(reason: &str) -> &'static str {
-    // A reason may say more in brackets: `usage-limit(2026-12-01T03:10Z)`.
-    match reason.split('(').next().unwrap_or(reason) {
-        "busy" => "the end of the turn that runs",
-        "dialog" => "an answer to the dialog that is open",
-        "draft" => "the person's own text sent or taken away",
-        "not-ready" => "its harness being up",
-        "offline" => "its harness running again",
-        "compacting" => "the end of the compaction",
-        "capacity" => "a free place",
-        "usage-limit" => "the reset of the usage limit",
-        "auth" => "a new login",
-        "posture" => "its host's word",
-        "circuit" => "a probe that succeeds",
-        "no-wake-path" => "its next prompt: nothing wakes this session by itself",
-        "copy-mode" => "its pane leaving copy mode",
-        "wrong-process" => "its harness being back in its pane",
-        "unknown" => "its harness being readable again",
-        "not-submitted" => "the person sending what was typed",
-        "differs" => "its composer being empty",
-        _ => "the end of what the reason says",
     }
 }
 
@@ -62,8 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_with_an_until_is_lifted_as_the_reason_is() {
-        assert_eq!(lifted_by("usage-limit(2026-12-01T03:10Z)"), lifted_by("usage-limit"));
+    fn a_receipt_carries_its_reason_where_that_is_for_people() {
         assert_eq!(receipt(Receipt::Held, Some("busy")), "held(busy)");
         assert_eq!(receipt(Receipt::Seen, Some("ack")), "seen");
         assert_eq!(receipt(Receipt::Answered, Some("turn 6")), "answered");

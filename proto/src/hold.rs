@@ -36,11 +36,13 @@ impl Hold {
     /// What lifts it, for people.
     pub fn lifted_by(self) -> &'static str {
         match self {
-            Self::Busy => "the end of the running turn",
-            Self::Dialog => "the answer to the open dialog",
-            Self::Offline => "a start of its program",
+            Self::Busy => "the end of the turn that runs",
+            Self::Dialog => "an answer to the dialog that is open",
+            Self::Offline => "its harness running again",
             Self::Compacting => "the end of the compaction",
-            Self::NoWakePath => "its next prompt: nothing wakes it when idle",
+            Self::NoWakePath => {
+                "its next prompt, or minder inbox take in it: nothing wakes this session by itself"
+            }
         }
     }
 }
@@ -58,7 +60,22 @@ impl FromStr for Hold {
     }
 }
 
-/// What lifts the hold of a ledger's reason: a program of the user's may give reasons of its own.
+/// What lifts the hold of a ledger's reason, as the end of "goes on with …": a program of the user's may give reasons of
+/// its own.
 pub fn lifted_by(reason: &str) -> &'static str {
     reason.parse::<Hold>().map_or("the next attempt", Hold::lifted_by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_hold_has_its_word_and_says_what_lifts_it() {
+        for hold in Hold::ALL {
+            assert_eq!(hold.as_str().parse(), Ok(hold));
+            assert_eq!(lifted_by(hold.as_str()), hold.lifted_by());
+        }
+        assert_eq!(lifted_by("the printer is out of paper"), "the next attempt");
+    }
 }

@@ -15,6 +15,7 @@ pub mod hold;
 pub mod id;
 pub mod label;
 pub mod layout;
+pub mod limits;
 pub mod queue;
 pub mod record;
 pub mod rpc;

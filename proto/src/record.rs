@@ -39,6 +39,9 @@ pub struct SessionRecord {
     pub primary: bool,
     /// How messages get in.
     pub channel: Channel,
+    /// Nobody chose the channel: the first hook of its conversation that is heard makes it `hook`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub until_hook: bool,
     /// The account whose limits it shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,

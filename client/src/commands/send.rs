@@ -227,7 +227,8 @@ mod tests {
         let held = SendAnswer { receipt: Receipt::Held, reason: Some("no-wake-path".into()), ..queued };
         assert_eq!(
             line(&held),
-            "7be21c09 held(no-wake-path)  goes on with its next prompt: nothing wakes this session by itself"
+            "7be21c09 held(no-wake-path)  goes on with its next prompt, or minder inbox take in it: nothing wakes \
+             this session by itself"
         );
     }
 }

@@ -10,8 +10,9 @@ pub fn background(harness: Option<&str>, selectors: &[String]) -> Option<String>
         "claude" => Some(format!(
             "run this in the background: its exit starts a turn. Better for you: `{watch}` needs no process and brings the text"
         )),
+        // No way is built to wake it: what it watches waits until it asks.
         other => Some(format!(
-            "the exit of this command wakes nobody in {other}: `{watch}`, then end your turn; you are woken with the news"
+            "nothing wakes you in {other}, this command's exit neither: stay until it ends, or `{watch}` and read the news with `minder inbox take`"
         )),
     }
 }
@@ -26,7 +27,8 @@ mod tests {
         assert!(background(Some("claude"), &api).unwrap().contains("its exit starts a turn"));
         for other in ["codex", "opencode"] {
             let line = background(Some(other), &api).unwrap();
-            assert!(line.contains("wakes nobody") && line.contains("`minder watch api`"), "{line}");
+            assert!(line.contains("nothing wakes you") && !line.contains("you are woken"), "{line}");
+            assert!(line.contains("`minder watch api`") && line.contains("`minder inbox take`"), "{line}");
         }
         assert!(background(Some("codex"), &[]).unwrap().contains("minder watch SEL"));
         assert_eq!(background(None, &api), None);

@@ -10,6 +10,7 @@ use super::context::Context;
 use super::method;
 use crate::hook;
 use crate::identity::{Ancestry, has_ended};
+use crate::session;
 
 /// Registers the family.
 pub fn register(module: &mut RpcModule<Context>) {
@@ -18,7 +19,7 @@ pub fn register(module: &mut RpcModule<Context>) {
         if peer.pid.is_some_and(has_ended) {
             return Ok(HookAnswer::default());
         }
-        ctx.hooks.event(call, hook::Origin::Peer(Ancestry::of(peer.pid))).await
+        event(&ctx, call, hook::Origin::Peer(Ancestry::of(peer.pid))).await
     });
     method::register(module, |call: Adopt, ctx: Arc<Context>, _| async move {
         let ancestry = Ancestry::of(Some(call.pid));
@@ -30,4 +31,19 @@ pub fn register(module: &mut RpcModule<Context>) {
             () = ctx.process.stop.cancelled() => Err(Fault::new(Kind::Unavailable, "the daemon is going down")),
         }
     });
+}
+
+/// One event. A session that nobody chose a channel for is reached through its hooks from the first one on.
+pub(super) async fn event(ctx: &Context, call: HookEvent, origin: hook::Origin) -> Result<HookAnswer, Fault> {
+    if let (Some(conversation), None) = (call.payload["session_id"].as_str(), &call.env.turn) {
+        let (harness, conversation) = (call.harness.clone(), conversation.to_owned());
+        let waiting = ctx.store.read(move |state| {
+            let id = state.by_binding(&harness, &conversation)?;
+            state.session(id).filter(|s| s.record.until_hook).map(|_| id)
+        });
+        if let Some(id) = waiting.await? {
+            ctx.store.write(move |txn| session::hook_heard(txn, id)).await?;
+        }
+    }
+    ctx.hooks.event(call, origin).await
 }

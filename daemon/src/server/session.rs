@@ -6,6 +6,7 @@ use jsonrpsee::RpcModule;
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::{Author, Body, NOTE_MAX};
 use minder_proto::id::{Party, SessionId};
+use minder_proto::limits;
 use minder_proto::record::{Channel, SessionRecord};
 use minder_proto::rpc::{
     Close, CloseAnswer, Create, CreateAnswer, Declare, DeclareAnswer, Get, GetAnswer, List, ListAnswer, Set,
@@ -46,7 +47,6 @@ pub fn register(module: &mut RpcModule<Context>) {
 /// A conversation that is not registered may register itself; everybody else registers others.
 async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<CreateAnswer, Fault> {
     let home = ctx.store.home().clone();
-    let content = (call.label.clone(), call.title.clone(), call.harness.clone(), call.parent.clone());
     ctx.store
         .write(move |txn| {
             let origin = Origin::Peer { ancestry: ancestry.clone(), conn: 0 };
@@ -66,6 +66,15 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
                 Some(text) => Some(session::selected_one(txn.state(), &home, text, who.session())?),
                 None => who.session(),
             };
+            let dir = call
+                .dir
+                .clone()
+                .or_else(|| call.caller.as_ref()?.dir.clone())
+                .unwrap_or_else(|| "/".to_owned());
+            let content = (
+                (call.label.clone(), call.title.clone(), call.harness.clone(), parent),
+                (dir.clone(), call.channel.clone(), call.primary),
+            );
             let key = call.key.clone();
             let run = |txn: &mut Txn<'_>| {
                 let (harness, conversation, process) = match itself {
@@ -86,10 +95,8 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
                     }
                     None => (call.harness, None, None),
                 };
-                // A conversation that registers itself is reached through its hooks, where there are any.
-                let default = if conversation.is_some() { Channel::Hook } else { Channel::Mailbox };
-                let dir =
-                    call.dir.or_else(|| call.caller.and_then(|c| c.dir)).unwrap_or_else(|| "/".to_owned());
+                // That a conversation has hooks is known when one of them is heard.
+                let until_hook = call.channel.is_none();
                 let id = session::create(
                     txn,
                     Born {
@@ -100,12 +107,13 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
                         dir,
                         parent,
                         primary: call.primary,
-                        channel: call.channel.unwrap_or(default),
+                        channel: call.channel.unwrap_or(Channel::Mailbox),
                         process,
                         adopted: false,
                         said: None,
                     },
                 )?;
+                txn.edit(id, |r| r.until_hook = until_hook)?;
                 let record = &txn.session(id)?.record;
                 let (label, title) = (record.label.clone(), record.title.clone());
                 let seq = txn
@@ -117,6 +125,12 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
                 Ok(CreateAnswer { id, label, title, seq: seq.unwrap_or(1), duplicate: false })
             };
             let (answer, duplicate) = once(txn, &scope, key.as_deref(), &content, run)?;
+            if duplicate && txn.state().session(answer.id).is_none() {
+                let key = key.unwrap_or_default();
+                let text =
+                    format!("key {key:?} made session {}, which is not open any more", answer.id.short());
+                return Err(Fault::new(Kind::Gone, text).about(answer.id).hint("minder new --key ANOTHER"));
+            }
             Ok(CreateAnswer { duplicate, ..answer })
         })
         .await
@@ -179,15 +193,16 @@ fn itself(who: &Who) -> Result<SessionId, Fault> {
     })
 }
 
+fn check_note(note: Option<&str>) -> Result<(), Fault> {
+    limits::text("a note", note, NOTE_MAX).map_err(|fault| match fault.kind {
+        Kind::TooLarge => fault.hint("send the whole text as a message: minder send @parent - <<'EOF'"),
+        _ => fault,
+    })
+}
+
 /// A declaration. One that comes late from the spool is told and does not move the session back.
 pub(super) async fn declare(ctx: &Context, call: Declare, origin: Origin) -> Result<DeclareAnswer, Fault> {
-    if call.note.as_ref().is_some_and(|n| n.contains('\0')) {
-        return Err(Fault::new(Kind::InvalidState, "a note cannot hold a NUL byte"));
-    }
-    if call.note.as_ref().is_some_and(|n| n.len() > NOTE_MAX) {
-        return Err(Fault::new(Kind::TooLarge, format!("a note has at most {NOTE_MAX} bytes"))
-            .hint("send the whole text as a message: minder send @parent - <<'EOF'"));
-    }
+    check_note(call.note.as_deref())?;
     let home = ctx.store.home().clone();
     ctx.store
         .write(move |txn| {
@@ -253,6 +268,7 @@ async fn set(ctx: &Context, call: Set, origin: Origin) -> Result<SetAnswer, Faul
 }
 
 async fn close(ctx: &Context, call: Close, origin: Origin) -> Result<CloseAnswer, Fault> {
+    check_note(call.note.as_deref())?;
     ctx.store
         .write_on_files(move |txn, files| {
             let who = origin.who(call.caller.as_ref(), txn.state(), files.home())?;

@@ -61,7 +61,7 @@ pub async fn apply(ctx: &Context, spooled: Spooled, key: String) -> Result<(), F
             if call.key.is_empty() {
                 call.key = key;
             }
-            ctx.hooks.event(call, hook::Origin::Spooled(spooled.at)).await.map(|_| ())
+            super::hook::event(ctx, call, hook::Origin::Spooled(spooled.at)).await.map(|_| ())
         }
         other => Err(Fault::new(Kind::InvalidParams, format!("{other:?} is not taken from the spool"))),
     }

@@ -6,6 +6,7 @@ use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Author;
 use minder_proto::id::SessionId;
 use minder_proto::label;
+use minder_proto::limits;
 use minder_proto::record::{Binding, Channel, Process, SessionRecord, TitleSource, WatchSource, Watcher};
 use minder_proto::stamp::Stamp;
 use minder_proto::state::{State, StateSet};
@@ -48,6 +49,7 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
                 .about(other));
         }
     }
+    check(&born)?;
     if let Some(parent) = born.parent {
         txn.session(parent)?;
     }
@@ -83,6 +85,7 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
         parent: born.parent,
         primary: born.primary,
         channel: born.channel,
+        until_hook: false,
         account: None,
         created: now,
         adopted: born.adopted,
@@ -113,6 +116,17 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
         txn.set_watchers(id, vec![relation])?;
     }
     Ok(id)
+}
+
+/// Every field of a caller's making has a bound.
+fn check(born: &Born) -> Result<(), Fault> {
+    let (conversation, transcript) = born.conversation.as_ref().map(|(id, _, t)| (id, t.as_deref())).unzip();
+    limits::text("a title", born.title.as_deref(), limits::TITLE_MAX)?;
+    limits::text("a folder", Some(&born.dir), limits::PATH_MAX)?;
+    limits::text("a transcript's path", transcript.flatten(), limits::PATH_MAX)?;
+    limits::word("a harness", born.harness.as_deref(), limits::HARNESS_MAX)?;
+    limits::word("a conversation's id", conversation.map(String::as_str), limits::CONVERSATION_MAX)?;
+    limits::channel(&born.channel)
 }
 
 /// A label from a folder's name that no open session has: `web`, then `web-2`.

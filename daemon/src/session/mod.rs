@@ -15,4 +15,4 @@ pub use close::{Closed, close, tell_senders};
 pub use create::{Born, create, free_label};
 pub use declare::{Declaration, declare};
 pub use resolve::{Lookup, message, message_in_files, only, selected, selected_one};
-pub use set::{Changes, bind, set};
+pub use set::{Changes, bind, hook_heard, set};

@@ -4,6 +4,7 @@ use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Body;
 use minder_proto::id::{Party, SessionId};
 use minder_proto::label;
+use minder_proto::limits;
 use minder_proto::record::{Binding, Channel, TitleSource, WatchSource, Watcher};
 use minder_proto::state::StateSet;
 
@@ -26,6 +27,10 @@ pub struct Changes {
 
 /// Changes a record; gives a line for each thing that changed.
 pub fn set(txn: &mut Txn<'_>, id: SessionId, changes: Changes) -> Result<Vec<String>, Fault> {
+    limits::text("a title", changes.title.as_deref(), limits::TITLE_MAX)?;
+    if let Some(channel) = &changes.channel {
+        limits::channel(channel)?;
+    }
     let record = txn.session(id)?.record.clone();
     let mut lines = Vec::new();
     let mut note =
@@ -61,6 +66,9 @@ pub fn set(txn: &mut Txn<'_>, id: SessionId, changes: Changes) -> Result<Vec<Str
         set_parent(txn, id, parent, record.parent)?;
         note(txn, "parent", record.parent.map(|p| p.to_string()), Some(parent.to_string()))?;
     }
+    if changes.channel.is_some() && record.until_hook {
+        txn.edit(id, |r| r.until_hook = false)?;
+    }
     if let Some(channel) = changes.channel.filter(|c| *c != record.channel) {
         let (from, to) = (record.channel.as_str().to_owned(), channel.as_str().to_owned());
         txn.edit(id, |r| r.channel = channel)?;
@@ -71,6 +79,23 @@ pub fn set(txn: &mut Txn<'_>, id: SessionId, changes: Changes) -> Result<Vec<Str
         lines.push(format!("conversation: {harness} {harness_id}"));
     }
     Ok(lines)
+}
+
+/// A hook of this session's conversation was heard: where nobody chose another way in, that is one. Gives the line that
+/// was written.
+pub fn hook_heard(txn: &mut Txn<'_>, id: SessionId) -> Result<Option<u64>, Fault> {
+    let record = &txn.session(id)?.record;
+    if !record.until_hook {
+        return Ok(None);
+    }
+    let from = record.channel.as_str().to_owned();
+    txn.edit(id, |r| {
+        r.channel = Channel::Hook;
+        r.until_hook = false;
+    })?;
+    let to = Channel::Hook.as_str().to_owned();
+    let line = Body::Record { what: "channel".to_owned(), from: Some(from), to: Some(to) };
+    txn.append(Party::Session(id), line).map(Some)
 }
 
 /// The parent's watch moves with the relation.
@@ -134,6 +159,9 @@ pub fn bind(
         }
         None => {}
     }
+    limits::word("a harness", Some(harness), limits::HARNESS_MAX)?;
+    limits::word("a conversation's id", Some(harness_id), limits::CONVERSATION_MAX)?;
+    limits::text("a transcript's path", transcript.as_deref(), limits::PATH_MAX)?;
     let now = txn.now();
     txn.edit(id, |r| {
         for b in r.bindings.iter_mut().filter(|b| b.until.is_none()) {

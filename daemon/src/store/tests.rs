@@ -23,6 +23,7 @@ fn record(label: &str) -> SessionRecord {
         parent: None,
         primary: false,
         channel: Channel::Mailbox,
+        until_hook: false,
         account: None,
         created: Stamp::now(),
         adopted: false,

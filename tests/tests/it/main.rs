@@ -17,6 +17,7 @@ mod house;
 mod j;
 mod j_damage;
 mod j_disk;
+mod records;
 mod scene;
 mod spool_keys;
 mod strace;

@@ -1,0 +1,76 @@
+//! Most bytes of what callers may put into a record, and the check that refuses more. A note's limit stands with the
+//! timeline's lines, a message's in the configuration.
+
+use crate::error::{Fault, Kind};
+use crate::record::Channel;
+
+/// A title.
+pub const TITLE_MAX: usize = 512;
+/// A path: what the system takes.
+pub const PATH_MAX: usize = 4_096;
+/// The name of a harness.
+pub const HARNESS_MAX: usize = 64;
+/// A harness's own id of a conversation.
+pub const CONVERSATION_MAX: usize = 128;
+/// The program of an `exec` channel with its arguments.
+pub const PROGRAM_MAX: usize = 16 * 1_024;
+
+/// Refuses a text that is longer than `most` bytes (too large), or that holds a NUL byte; `what` names it, with its
+/// article.
+pub fn text(what: &str, text: Option<&str>, most: usize) -> Result<(), Fault> {
+    let Some(text) = text else { return Ok(()) };
+    if text.len() > most {
+        let message = format!("{what} has at most {most} bytes, this one {}", text.len());
+        return Err(Fault::new(Kind::TooLarge, message));
+    }
+    if text.contains('\0') {
+        return Err(Fault::new(Kind::InvalidState, format!("{what} cannot hold a NUL byte")));
+    }
+    Ok(())
+}
+
+/// Refuses a word that names a harness or one of its conversations and is empty, too long, or not one word.
+pub fn word(what: &str, word: Option<&str>, most: usize) -> Result<(), Fault> {
+    text(what, word, most)?;
+    if word.is_some_and(|w| w.is_empty() || w.contains(|c: char| c.is_control() || c.is_whitespace())) {
+        return Err(Fault::new(Kind::InvalidParams, format!("{what} is one word")));
+    }
+    Ok(())
+}
+
+/// Refuses a program that is longer in all than [`PROGRAM_MAX`], or none.
+pub fn channel(channel: &Channel) -> Result<(), Fault> {
+    let Channel::Exec { argv } = channel else { return Ok(()) };
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(Fault::new(Kind::InvalidParams, "channel exec needs a program"));
+    }
+    text("a program with its arguments", Some(&argv.join(" ")), PROGRAM_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_at_its_limit_is_taken_and_what_is_over_it_has_the_code_of_broken_data() {
+        let long = "x".repeat(TITLE_MAX);
+        assert_eq!(text("a title", Some(&long), TITLE_MAX), Ok(()));
+        assert_eq!(text("a title", None, TITLE_MAX), Ok(()));
+        let fault = text("a title", Some(&(long + "x")), TITLE_MAX).unwrap_err();
+        assert_eq!(
+            (fault.kind.exit(), fault.message.as_str()),
+            (65, "a title has at most 512 bytes, this one 513")
+        );
+        assert_eq!(text("a title", Some("a\0"), TITLE_MAX).unwrap_err().kind.exit(), 65);
+        for bad in ["", "a b", "a\n"] {
+            assert_eq!(word("a harness", Some(bad), HARNESS_MAX).unwrap_err().kind.exit(), 64, "{bad:?}");
+        }
+        assert_eq!(word("a harness", Some("claude"), HARNESS_MAX), Ok(()));
+        let exec =
+            |argv: &[&str]| channel(&Channel::Exec { argv: argv.iter().map(ToString::to_string).collect() });
+        assert_eq!(exec(&["mail", "-s"]), Ok(()));
+        assert_eq!(exec(&["mail", &"x".repeat(PROGRAM_MAX)]).unwrap_err().kind.exit(), 65);
+        assert_eq!(exec(&[]).unwrap_err().kind.exit(), 64);
+        assert_eq!(exec(&[""]).unwrap_err().kind.exit(), 64);
+    }
+}
