@@ -1,17 +1,22 @@
 //! What every command stands in: the store's place, who calls, the printer, and the way to the daemon.
 
 use std::cell::OnceCell;
+use std::time::Duration;
 
 use minder_proto::caller::{self, Caller, Identity};
 use minder_proto::config;
 use minder_proto::id::{Party, SessionId};
 use minder_proto::layout::{self, Home};
 
+use crate::ancestors;
 use crate::fault::CommandError;
 use crate::fleet::Fleet;
 use crate::follow::Follower;
 use crate::link::Link;
 use crate::printer::Printer;
+
+/// How long a daemon that runs may take to be found.
+const BRIEFLY: Duration = Duration::from_millis(300);
 
 /// The surroundings of one command.
 #[derive(Debug)]
@@ -49,6 +54,31 @@ impl Context {
         Ok(Link::starting(self.home()?))
     }
 
+    /// The daemon, for what only a session can ask; none where no daemon runs and the caller cannot be a session. To be
+    /// refused nobody needs one started.
+    pub fn daemon_of_session(&self) -> Result<Option<Link>, CommandError> {
+        let runs = || Ok::<_, CommandError>(Link::running(self.home()?, BRIEFLY).is_answered());
+        if self.may_be_session()? || runs()? { self.daemon().map(Some) } else { Ok(None) }
+    }
+
+    /// Whether a daemon could take the caller for a session: by a variable, by `--as`, or by a process above it.
+    fn may_be_session(&self) -> Result<bool, CommandError> {
+        if self.caller.acting_as.is_some() || self.caller.conversations().next().is_some() {
+            return Ok(true);
+        }
+        let fleet = self.fleet()?;
+        let processes = fleet.records.iter().filter_map(|r| r.process.as_ref());
+        Ok(fleet.unreadable.is_empty().then(|| ancestors::include(processes)).flatten().unwrap_or(true))
+    }
+
+    /// Refuses `--as` where an agent's variables stand, whatever the command: it is for a person's shell only.
+    pub fn check_acting(&self) -> Result<(), CommandError> {
+        if self.caller.acting_as.is_some() && self.caller.conversations().next().is_some() {
+            return Err(not_a_person());
+        }
+        Ok(())
+    }
+
     /// Who calls, as the files alone tell it. `--as` is for a person's shell only.
     pub fn identity(&self, fleet: &Fleet) -> Result<Identity, CommandError> {
         let home = self.home()?;
@@ -58,9 +88,7 @@ impl Context {
             (Some(selector), Identity::Operator) => {
                 Ok(Identity::Session { id: fleet.one(home, selector, None)?.id })
             }
-            (Some(_), _) => {
-                Err(CommandError::refused("--as is for a person's shell, and this is an agent's"))
-            }
+            (Some(_), _) => Err(not_a_person()),
         }
     }
 
@@ -102,6 +130,10 @@ impl Context {
             Identity::Unregistered { .. } => Err(unregistered()),
         }
     }
+}
+
+fn not_a_person() -> CommandError {
+    CommandError::refused("--as is for a person's shell, and this is an agent's")
 }
 
 /// An agent whose conversation is bound to nothing has no messages and cannot speak.

@@ -4,6 +4,7 @@
 //! place that writes to the standard streams, `rpc` and `link` are the way to the daemon, `spool` is where a
 //! request goes when there is none.
 
+mod ancestors;
 pub mod autostart;
 pub mod channel;
 pub mod cli;

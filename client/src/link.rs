@@ -59,6 +59,11 @@ impl Link {
         Self { client: client.unchecked() }
     }
 
+    /// True if a daemon listens.
+    pub fn is_answered(&mut self) -> bool {
+        self.client.connect().is_ok()
+    }
+
     /// Makes a call.
     pub fn call<C: Call>(&mut self, call: &C) -> Result<C::Answer, CommandError> {
         self.call_or_absent(call)?.map_err(|absent| absent.error)
@@ -149,7 +154,7 @@ mod tests {
     use crate::autostart::Starter;
     use crate::autostart::tests::starter;
 
-    fn declare(start: Start) -> Result<Result<(), Absent>, CommandError> {
+    fn declare(start: Start) -> Result<Option<Absent>, CommandError> {
         let dir = tempfile::tempdir().unwrap();
         let endpoint = Endpoint::at(Home::at(dir.path()), dir.path().join("s.sock"));
         let declare = Declare {
@@ -161,8 +166,8 @@ mod tests {
             key: Some("k".into()),
         };
         let link = || Link { client: Client::new(endpoint.clone(), start.clone()) };
-        let keyed = link().call_keyed(&declare).map(|answered| answered.map(drop));
-        let plain = link().call_or_absent(&declare).map(|answered| answered.map(drop));
+        let keyed = link().call_keyed(&declare).map(Result::err);
+        let plain = link().call_or_absent(&declare).map(Result::err);
         assert_eq!(format!("{keyed:?}"), format!("{plain:?}"));
         keyed
     }
@@ -178,7 +183,7 @@ mod tests {
 
     #[test]
     fn who_is_absent_for_a_reason_says_it() {
-        let absent = |start| declare(start).unwrap().unwrap_err();
+        let absent = |start| declare(start).unwrap().unwrap();
         let none = absent(Start::Never("this is a test"));
         assert_eq!((none.error.exit, none.reason), (69, None));
         let dir = tempfile::tempdir().unwrap();

@@ -38,7 +38,7 @@ fn command(args: &[OsString]) -> u8 {
         Err(error) => return not_run(args, &error),
     };
     let mut context = Context::new(cli.global.json, cli.global.acting_as.clone());
-    let outcome = cli.run(&mut context);
+    let outcome = context.check_acting().and_then(|()| cli.run(&mut context));
     finish(outcome, &mut context.printer)
 }
 

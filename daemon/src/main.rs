@@ -385,6 +385,8 @@ fn print(text: &str, code: u8) -> ExitCode {
 
 #[allow(clippy::print_stderr, reason = "the one line that says why the daemon ends")]
 fn complain(failure: &Failure) -> ExitCode {
-    eprintln!("minderd: {failure}");
+    // `minder store` becomes this program, under its own name.
+    let name = std::env::args_os().next().is_some_and(|name| name == "minder");
+    eprintln!("{}: {failure}", if name { "minder" } else { "minderd" });
     ExitCode::from(failure.code)
 }

@@ -18,15 +18,9 @@ pub struct Caller {
     /// The harness variables that are set, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub vars: BTreeMap<String, String>,
-    /// The per-spawn token of a harness that minder started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<String>,
     /// The working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<String>,
-    /// The name of the cursor file, for a follower without a record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
     /// `--as SEL`: act as that session. For a person's shell only.
     #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
     pub acting_as: Option<String>,
@@ -44,9 +38,7 @@ impl Caller {
             .collect();
         Self {
             vars,
-            token: std::env::var("MINDER_TOKEN").ok().filter(|t| !t.is_empty()),
             dir: std::env::current_dir().ok().and_then(|d| d.to_str().map(str::to_owned)),
-            cursor: None,
             acting_as: None,
         }
     }

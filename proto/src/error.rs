@@ -208,6 +208,19 @@ impl Fault {
         self
     }
 
+    /// With a command that shows what stands in the way, where whoever made the fault knew none that helps.
+    #[must_use]
+    pub fn or_way_out(self) -> Self {
+        let hint = match (&self.hint, self.kind, self.session) {
+            // What is gone and no session is a message.
+            (None, Kind::Gone, None) => "minder queue".to_owned(),
+            (None, Kind::Conflict, Some(session)) => format!("minder show {}", session.short()),
+            (None, Kind::NotFound | Kind::Gone | Kind::Conflict, _) => "minder ls".to_owned(),
+            _ => return self,
+        };
+        self.hint(hint)
+    }
+
     /// With the session concerned.
     #[must_use]
     pub fn about(mut self, session: SessionId) -> Self {
@@ -253,6 +266,25 @@ impl From<&Fault> for FaultData {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_cannot_go_on_is_shown_where_to_look() {
+        let session: SessionId = "5f1c2d4a-90c3-4f0e-8a17-c2b6d1e4f700".parse().unwrap();
+        for kind in [Kind::NotFound, Kind::Gone, Kind::Conflict] {
+            for fault in [Fault::new(kind, "no"), Fault::new(kind, "no").about(session)] {
+                assert!(
+                    fault.clone().or_way_out().hint.is_some_and(|h| h.starts_with("minder ")),
+                    "{fault:?}"
+                );
+                assert_eq!(fault.hint("better").or_way_out().hint.as_deref(), Some("better"));
+            }
+        }
+        assert_eq!(
+            Fault::new(Kind::Conflict, "no").about(session).or_way_out().hint.unwrap(),
+            "minder show 5f1c2d4a"
+        );
+        assert_eq!(Fault::new(Kind::Busy, "no").or_way_out().hint, None);
+    }
 
     #[test]
     fn every_kind_has_a_code_of_its_own_and_a_documented_exit() {

@@ -31,14 +31,17 @@ struct Shown<'a> {
 
 /// Shows.
 pub fn run(context: &mut Context) -> Outcome {
-    let listing = Listing::read(context, &[], false)?;
+    let mut listing = Listing::read(context, &[], false)?;
     let fleet = context.fleet()?;
     let (status, well) = ask(context)?;
     let you = match (&status, context.identity(&fleet)) {
         // The daemon asks the kernel; files know the variables only.
-        (Some(status), _) => status.you.clone(),
-        (None, found) => found?,
+        (Some(status), _) if context.caller.acting_as.is_none() => status.you.clone(),
+        (_, found) => found?,
     };
+    if you != Identity::Operator {
+        listing.for_you = None;
+    }
     if context.printer.is_json() {
         context.printer.object(&Shown { you: &you, daemon: status, listing: &listing })?;
         return Ok(exit::OK);

@@ -64,6 +64,15 @@ pub fn run(args: InboxArgs, context: &mut Context) -> Outcome {
     }
 }
 
+/// That messages to the person wait, if any do.
+pub fn for_you(waiting: usize) -> Option<String> {
+    match waiting {
+        0 => None,
+        1 => Some("1 message for you: minder inbox".to_owned()),
+        n => Some(format!("{n} messages for you: minder inbox")),
+    }
+}
+
 /// One message as it waits.
 #[derive(Serialize)]
 struct Row {

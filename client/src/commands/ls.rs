@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use minder_proto::caller::Identity;
 use minder_proto::error::exit;
 use minder_proto::id::SessionId;
 use minder_proto::layout::Home;
@@ -14,6 +15,7 @@ use minder_proto::text::{first_line, one_line};
 use serde::Serialize;
 
 use crate::cli::Outcome;
+use crate::commands::inbox::for_you;
 use crate::context::Context;
 use crate::fault::CommandError;
 use crate::look::Look;
@@ -65,6 +67,9 @@ pub struct Listing {
     pub hidden: usize,
     /// Sessions whose files cannot be read, with why.
     pub unreadable: Vec<String>,
+    /// In a person's shell: messages to the person that they have not seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_you: Option<usize>,
 }
 
 /// One session in a list.
@@ -101,8 +106,11 @@ impl Listing {
     pub fn read(context: &Context, words: &[String], all: bool) -> Result<Self, CommandError> {
         let home = context.home()?;
         let fleet = context.fleet()?;
-        // Who calls matters only to a selector that says so.
-        let caller = if words.is_empty() { None } else { context.identity(&fleet)?.session() };
+        let caller = context.identity(&fleet)?;
+        // A ledger that cannot be read hides no session.
+        let for_you = (caller == Identity::Operator)
+            .then(|| snapshot::queue(&home.operator()).map_or(0, |queue| queue.len()));
+        let caller = caller.session();
         let now = Stamp::now();
         let mut sessions: Vec<Row> =
             fleet.select(home, words, caller)?.into_iter().map(|r| Row::read(home, r, now)).collect();
@@ -114,7 +122,7 @@ impl Listing {
         sessions.sort_by_key(|row| (row.state.rank(), std::cmp::Reverse(row.state_at)));
         let hidden = before - sessions.len();
         let unreadable = fleet.unreadable.iter().map(ToString::to_string).collect();
-        Ok(Self { sessions, hidden, unreadable })
+        Ok(Self { sessions, hidden, unreadable, for_you })
     }
 
     /// True if the store has no session at all.
@@ -130,6 +138,7 @@ impl Listing {
             lines.push(look.faint("QUEUE: waiting/held (minder queue SEL says why)"));
         }
         lines.push(self.counts());
+        lines.extend(for_you(self.for_you.unwrap_or(0)));
         lines
     }
 
@@ -257,7 +266,8 @@ mod tests {
         let mut infra = row("infra", State::Idle, 840, "Both charts render the same.");
         (infra.turn_end, infra.news, infra.ended) = (true, true, Some(Stamp::from_millis(1)));
         let docs = row("docs", State::Working, 41, "");
-        let listing = Listing { sessions: vec![web, api, infra, docs], hidden: 2, unreadable: vec![] };
+        let sessions = vec![web, api, infra, docs];
+        let listing = Listing { sessions, hidden: 2, unreadable: vec![], for_you: Some(1) };
         let look = Look { columns: Some(78), ..Look::default() };
         let text = listing.lines(look).join("\n");
         expect![[r"
@@ -267,7 +277,8 @@ mod tests {
             idle ended  14m  infra    Both charts render the same.   claude
             working     41s  docs                                    claude
             QUEUE: waiting/held (minder queue SEL says why)
-            4 sessions: 3 have news for you; 2 ended over a day ago (minder ls --all)"]]
+            4 sessions: 3 have news for you; 2 ended over a day ago (minder ls --all)
+            1 message for you: minder inbox"]]
         .assert_eq(&text);
     }
 

@@ -58,7 +58,11 @@ pub fn run(args: StateArgs, context: &mut Context) -> Outcome {
         only_if: args.only_if,
         key: Some(Uuid::now_v7().to_string()),
     };
-    match context.daemon()?.call_keyed(&declare)? {
+    let mut link = match &declare.session {
+        Some(_) => context.daemon()?,
+        None => context.daemon_of_session()?.ok_or_else(no_session)?,
+    };
+    match link.call_keyed(&declare)? {
         Ok(answer) if context.printer.is_json() => context.printer.object(&answer)?,
         Ok(answer) => context.printer.line(line(&answer))?,
         // Whether a condition holds is known only to a daemon.
@@ -66,6 +70,10 @@ pub fn run(args: StateArgs, context: &mut Context) -> Outcome {
         Err(absent) => return spool::leave(context, Declare::METHOD, &declare, absent),
     }
     Ok(exit::OK)
+}
+
+fn no_session() -> CommandError {
+    CommandError::usage("a person's shell is no session: name one").hint("minder ls")
 }
 
 /// The first word as a state; where the two words were given the wrong way round, the error shows the right one.

@@ -94,7 +94,8 @@ fn become_daemon(what: &str, path: Option<&PathBuf>, context: &Context) -> Outco
     let program =
         find_program().ok_or_else(|| CommandError::unavailable(StartError::NoProgram.to_string()))?;
     let mut command = Command::new(&program);
-    command.arg(what).arg(store).args(context.printer.is_json().then_some("--json"));
+    // What it says on standard error is said under this program's name.
+    command.arg0("minder").arg(what).arg(store).args(context.printer.is_json().then_some("--json"));
     let error = command.exec();
     Err(CommandError::unavailable(StartError::Execute { program, source: error }.to_string()))
 }

@@ -12,7 +12,7 @@ pub fn background(harness: Option<&str>, selectors: &[String]) -> Option<String>
         )),
         // No way is built to wake it: what it watches waits until it asks.
         other => Some(format!(
-            "nothing wakes you in {other}, this command's exit neither: stay until it ends, or `{watch}` and read the news with `minder inbox take`"
+            "the exit of this command wakes nobody in {other}, nor does anything else: stay until it ends, or `{watch}` and read the news with `minder inbox take`"
         )),
     }
 }
@@ -27,7 +27,7 @@ mod tests {
         assert!(background(Some("claude"), &api).unwrap().contains("its exit starts a turn"));
         for other in ["codex", "opencode"] {
             let line = background(Some(other), &api).unwrap();
-            assert!(line.contains("nothing wakes you") && !line.contains("you are woken"), "{line}");
+            assert!(line.contains("wakes nobody") && !line.contains("you are woken"), "{line}");
             assert!(line.contains("`minder watch api`") && line.contains("`minder inbox take`"), "{line}");
         }
         assert!(background(Some("codex"), &[]).unwrap().contains("minder watch SEL"));

@@ -99,7 +99,11 @@ fn k5_one_event_one_line_and_columns_at_whole_characters() {
         let shown = String::from_utf8(bytes).expect("cut at whole characters");
         assert_eq!(code, 0);
         let lines: Vec<&str> = shown.lines().collect();
-        assert_eq!(lines.len(), 4, "{columns}: a head, a line for each session, the counts: {shown}");
+        assert_eq!(
+            lines.len(),
+            5,
+            "{columns}: a head, a line for each session, the counts, the mail: {shown}"
+        );
         for line in &lines[..3] {
             assert!(minder_proto::text::width(line) <= usize::from(columns), "{columns}: {line}");
         }

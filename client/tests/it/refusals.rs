@@ -4,8 +4,8 @@
 use minder_proto::error::{Fault, Kind};
 use serde_json::json;
 
-use crate::world::World;
 use crate::world::daemon::Reply;
+use crate::world::{World, finish};
 
 /// Commands that ask the daemon.
 const ASKING: [&[&str]; 13] = [
@@ -45,11 +45,41 @@ fn every_refusal_keeps_its_code_its_hint_and_its_silence() {
 }
 
 #[test]
+fn what_can_only_be_refused_starts_no_daemon() {
+    let world = World::new();
+    let (program, started) = (world.root().join("minderd"), world.root().join("started"));
+    std::fs::write(&program, format!("#!/bin/sh\n: >'{}'\n", started.display())).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let run = |words: &[&str], variable: Option<&str>| {
+        let mut command = world.command(words);
+        command.env_remove("MINDER_NO_AUTOSTART").env("MINDER_DAEMON", &program);
+        command.envs(variable.map(|name| (name, "conversation-x")));
+        finish(&mut command, b"")
+    };
+    for (words, code) in [
+        (&["state", "working"][..], 64),
+        (&["state", "busy", "api"], 64),
+        (&["watch", "api"], 3),
+        (&["watch", "cancel", "api"], 3),
+    ] {
+        run(words, None).failed(code);
+    }
+    run(&["--as", "api", "send", "web", "hello"], Some("CLAUDE_CODE_SESSION_ID")).failed(3);
+    assert!(!started.exists());
+    assert_eq!(world.spooled(), [] as [serde_json::Value; 0]);
+    // Who may be a session is asked for.
+    run(&["state", "working"], Some("CLAUDE_CODE_SESSION_ID"));
+    assert!(started.exists());
+}
+
+#[test]
 fn without_a_daemon_what_needs_one_says_so() {
     let world = World::new();
     for words in ASKING {
-        if matches!(words, ["state" | "daemon", ..] | ["inbox", "ack", _] | ["send", "api", "text"]) {
-            continue; // spooled, or its own answer
+        if matches!(words, ["state" | "daemon", ..] | ["inbox", "ack", _] | ["send", "api", "text"])
+            || matches!(words, ["watch", "cancel", _])
+        {
+            continue; // spooled, or its own answer, or not for this caller
         }
         let line = world.run(words).failed(69).to_owned();
         assert_eq!(line, "minder: no daemon is running, and MINDER_NO_AUTOSTART is set: minder daemon start");
@@ -66,7 +96,7 @@ fn a_daemon_that_would_not_start_gives_its_reason() {
     let program = world.root().join("minderd");
     let start = |words: &[&str]| {
         let mut command = world.command(words);
-        crate::world::finish(command.env_remove("MINDER_NO_AUTOSTART").env("MINDER_DAEMON", &program), b"")
+        finish(command.env_remove("MINDER_NO_AUTOSTART").env("MINDER_DAEMON", &program), b"")
     };
     assert!(start(&["close", "api"]).failed(69).contains("no daemon could be started"));
     crate::place::script(&program, "echo 'error 78 config.toml:3: unknown field'");

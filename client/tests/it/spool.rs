@@ -11,7 +11,7 @@ fn what_is_said_without_a_daemon_is_recorded_in_order() {
     let world = World::new();
     let before = Stamp::now();
     for words in [
-        &["state", "review", "--note", "PR 12"][..],
+        &["state", "review", "api", "--note", "PR 12"][..],
         &["send", "api", "text", "--key", "mine"],
         &["--as", "api", "inbox", "ack", "7be21c09"],
     ] {
@@ -35,7 +35,7 @@ fn what_is_said_without_a_daemon_is_recorded_in_order() {
         let at: Stamp = serde_json::from_value(one["at"].clone()).unwrap();
         assert!(at >= before && at <= Stamp::now());
     }
-    let ran = world.run(&["state", "done", "--json"]);
+    let ran = world.run(&["state", "done", "api", "--json"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, "{\"note\":\"recorded; no daemon is running\"}\n"));
 }
 
@@ -43,11 +43,11 @@ fn what_is_said_without_a_daemon_is_recorded_in_order() {
 fn who_needs_an_answer_gets_none_from_a_spool() {
     let world = World::new();
     world.run(&["send", "api", "text", "--wait"]).failed(69);
-    world.run(&["state", "review", "--if", "working"]).failed(69);
+    world.run(&["state", "review", "api", "--if", "working"]).failed(69);
     assert_eq!(world.spooled(), [] as [serde_json::Value; 0]);
     // Where nothing can be left either, nothing is said to be recorded.
     std::fs::write(world.home().root(), "a file stands where the store belongs").unwrap();
-    let line = world.run(&["state", "review"]).failed(69).to_owned();
+    let line = world.run(&["state", "review", "api"]).failed(69).to_owned();
     assert!(line.contains("cannot be left in"), "{line}");
 }
 
@@ -60,7 +60,7 @@ fn why_no_daemon_could_be_started_is_said_and_a_refusal_ends_with_its_own_code()
         finish(command.env_remove("MINDER_NO_AUTOSTART").env("MINDER_DAEMON", &program), b"")
     };
     let saying: [&[&str]; 3] =
-        [&["state", "review"], &["send", "api", "text"], &["inbox", "ack", "7be21c09"]];
+        [&["state", "review", "api"], &["send", "api", "text"], &["inbox", "ack", "7be21c09"]];
 
     for (words, left) in saying.into_iter().zip(1..) {
         let ran = run(words);
@@ -98,9 +98,11 @@ fn nothing_is_left_in_a_store_of_another_format() {
     std::fs::create_dir_all(home.root()).unwrap();
     std::fs::write(home.format(), "minder-store 99\n").unwrap();
     let before = world.tree();
-    for words in
-        [&["state", "review"][..], &["send", "api", "text"], &["--as", "api", "inbox", "ack", "7be21c09"]]
-    {
+    for words in [
+        &["state", "review", "api"][..],
+        &["send", "api", "text"],
+        &["--as", "api", "inbox", "ack", "7be21c09"],
+    ] {
         let line = world.run(words).failed(76).to_owned();
         assert!(
             line.starts_with("minder: nothing was recorded: ") && line.contains("minder-store 99"),

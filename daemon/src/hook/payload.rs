@@ -176,13 +176,21 @@ impl Task {
         while let Some(word) = rest.next() {
             match word {
                 "--timeout" | "--states" | "--since" | "--name" | "--only" => drop(rest.next()),
-                w if w.starts_with(['&', '|', ';', '>', '2']) => break,
+                w if ends_command(w) => break,
                 w if w.starts_with('-') => {}
                 w => whom.push(w),
             }
         }
         Some(if whom.is_empty() { "every session".to_owned() } else { whom.join(" ") })
     }
+}
+
+/// True for a word with which a command's own words are over: an operator of the shell, or a redirection, with the number
+/// of its descriptor.
+fn ends_command(word: &str) -> bool {
+    let after = word.trim_start_matches(|c: char| c.is_ascii_digit());
+    word.starts_with(['&', '|', ';', '>', '<', ')'])
+        || (after.len() < word.len() && after.starts_with(['>', '<']))
 }
 
 #[cfg(test)]
@@ -247,6 +255,14 @@ mod tests {
             waits("cd /x && /opt/bin/minder session wait --timeout 5m api web 2>&1").as_deref(),
             Some("api web")
         );
+        assert_eq!(waits("minder wait 2f1c2d4a").as_deref(), Some("2f1c2d4a"));
+        for end in ["2>/dev/null", "10>&1", "&>x", "2>> log", "</dev/null", "&", "| cat", "; ls", ") &"] {
+            assert_eq!(
+                waits(&format!("minder wait 2f1c2d4a 22 {end}")).as_deref(),
+                Some("2f1c2d4a 22"),
+                "{end}"
+            );
+        }
         assert_eq!(waits("minder --json wait").as_deref(), Some("every session"));
         assert_eq!(waits("minder ls"), None);
         assert_eq!(waits("npm run wait"), None);

@@ -88,6 +88,7 @@ pub fn rebuild(id: SessionId, timeline: &Mended, label: Option<String>, now: Sta
         parent: None,
         primary: false,
         channel: Channel::Mailbox,
+        until_hook: false,
         account: None,
         created: first,
         adopted: false,
@@ -149,6 +150,7 @@ pub fn rebuild(id: SessionId, timeline: &Mended, label: Option<String>, now: Sta
         }
     }
     let bound = !record.bindings.is_empty();
+    record.until_hook = channel.is_none() && !bound;
     record.channel = channel.unwrap_or(if bound { Channel::Hook } else { Channel::Mailbox });
     patch(&mut record, timeline);
     record

@@ -139,7 +139,8 @@ pub fn once<T: Serialize + DeserializeOwned>(
     let sum = crc32c::crc32c(&bytes);
     if let Some(before) = txn.state().remembered(&name) {
         if before.sum != sum {
-            return Err(Fault::new(Kind::Conflict, format!("key {key:?} was used for something else")));
+            return Err(Fault::new(Kind::Conflict, format!("key {key:?} was used for something else"))
+                .hint("take another --key"));
         }
         let value = serde_json::from_value(before.result.clone());
         return value.map(|value| (value, true)).map_err(|e| {

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use minder_proto::error::{Fault, Kind};
+use minder_proto::id::Party;
 use minder_proto::queue::Queue;
 use minder_proto::rpc::{Hello, HelloAnswer, Status, StatusAnswer, Stop};
+use minder_proto::text::{fit, one_line};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -40,14 +42,15 @@ pub fn register_status(module: &mut RpcModule<Context>) {
 }
 
 async fn status(ctx: &Context, call: Status, ancestry: Ancestry) -> Result<StatusAnswer, Fault> {
-    let (you, sessions, corrupt, waiting, held) = ctx
+    let (you, sessions, corrupt, waiting, held, operator) = ctx
         .store
         .read(move |state| {
             let you = identify(call.caller.as_ref(), &ancestry, state);
             let queues = || state.sessions().map(|s| &s.inbox.queue);
             let corrupt: Vec<String> = state.all_corrupt().map(|(_, why)| why.clone()).collect();
             let (waiting, held) = (queues().map(Queue::len).sum(), queues().map(Queue::held).sum());
-            (you, state.sessions().count(), corrupt, waiting, held)
+            let operator = state.inbox(Party::Operator).map_or(0, |i| i.queue.len());
+            (you, state.sessions().count(), corrupt, waiting, held, operator)
         })
         .await?;
     // After the look, which comes behind every commit that was applied before: what a caller saw is counted.
@@ -64,6 +67,7 @@ async fn status(ctx: &Context, call: Status, ancestry: Ancestry) -> Result<Statu
         corrupt,
         waiting,
         held,
+        operator,
         dead,
         read_only: counters.read_only,
         commits: counters.commits,
@@ -83,6 +87,7 @@ impl AsRef<Process> for Process {
 
 fn hello(call: &Hello, process: &Process) -> Result<HelloAnswer, Fault> {
     let served = &process.served;
+    tracing::debug!(client = fit(&one_line(&call.client), 80), "hello");
     let [min, max] = call.protocol;
     let both = (min.max(*served.protocol.start()), max.min(*served.protocol.end()));
     if both.0 > both.1 {

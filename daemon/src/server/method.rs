@@ -60,28 +60,32 @@ fn parse<C: DeserializeOwned>(params: &Params<'_>) -> Result<C, Fault> {
 
 /// A failure as JSON-RPC has it.
 pub fn error(fault: &Fault) -> ErrorObjectOwned {
-    ErrorObjectOwned::owned(fault.kind.code(), fault.message.as_str(), Some(FaultData::from(fault)))
+    let data = FaultData::from(&fault.clone().or_way_out());
+    ErrorObjectOwned::owned(fault.kind.code(), fault.message.as_str(), Some(data))
 }
 
 #[cfg(test)]
 mod tests {
-    use minder_proto::rpc::Stop;
+    use minder_proto::rpc::{Stop, WatchList};
 
     use super::*;
 
-    fn stop(params: Option<&str>) -> Result<bool, Kind> {
-        parse::<Stop>(&Params::new(params)).map(|s| s.now).map_err(|f| f.kind)
+    fn list(params: Option<&str>) -> Result<Option<String>, Kind> {
+        parse::<WatchList>(&Params::new(params)).map(|s| s.of).map_err(|f| f.kind)
     }
 
     #[test]
     fn parameters_are_read_strictly() {
-        for none in [None, Some("null"), Some("{}"), Some(" {\"now\":false}")] {
-            assert_eq!(stop(none), Ok(false), "{none:?}");
+        for none in [None, Some("null"), Some("{}"), Some(" {\"of\":null}")] {
+            assert_eq!(list(none), Ok(None), "{none:?}");
         }
-        assert_eq!(stop(Some(r#"{"now":true}"#)), Ok(true));
-        for bad in ["[]", "[true]", "7", r#"{"now":"yes"}"#] {
-            assert_eq!(stop(Some(bad)), Err(Kind::InvalidParams), "{bad}");
+        assert_eq!(list(Some(r#"{"of":"api"}"#)), Ok(Some("api".into())));
+        for bad in ["[]", "[true]", "7", r#"{"of":7}"#] {
+            assert_eq!(list(Some(bad)), Err(Kind::InvalidParams), "{bad}");
         }
-        assert_eq!(stop(Some(r#"{"now":true,"drain":true}"#)), Err(Kind::Version));
+        assert_eq!(list(Some(r#"{"of":"api","drain":true}"#)), Err(Kind::Version));
+        // What this build has nothing for is refused, and not left out.
+        let now = parse::<Stop>(&Params::new(Some(r#"{"now":true}"#)));
+        assert_eq!(now.map(drop).map_err(|f| f.kind), Err(Kind::Version));
     }
 }

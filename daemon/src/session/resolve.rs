@@ -94,7 +94,7 @@ pub fn message_in_files(home: &Home, parties: &[Party], end: &str) -> Vec<Lookup
 pub fn only(found: &[Lookup], end: &str) -> Result<Lookup, Fault> {
     match found {
         [one] => Ok(*one),
-        [] => Err(Fault::new(Kind::NotFound, format!("no message {end:?}"))),
+        [] => Err(Fault::new(Kind::NotFound, format!("no message {end:?}")).hint("minder queue")),
         many => {
             let ids: Vec<String> = many.iter().map(|l| l.id.to_string()).collect();
             Err(Fault::new(

@@ -32,24 +32,25 @@ pub fn add(
         let session = txn.session(*target)?;
         let record = session.record.clone();
         let mut watchers = session.watchers.clone();
-        let already = match watchers.iter_mut().find(|w| w.watcher == watcher) {
+        let (already, states) = match watchers.iter_mut().find(|w| w.watcher == watcher) {
             Some(w) => {
                 let same = w.sources.contains(&WatchSource::Manual) && states.is_none_or(|s| s == w.states);
                 if !w.sources.contains(&WatchSource::Manual) {
                     w.sources.push(WatchSource::Manual);
                 }
                 w.states = states.unwrap_or(w.states);
-                same
+                (same, w.states)
             }
             None => {
+                let states = states.unwrap_or(StateSet::WATCH);
                 watchers.push(Watcher {
                     watcher,
                     sources: vec![WatchSource::Manual],
-                    states: states.unwrap_or(StateSet::WATCH),
+                    states,
                     since: txn.now(),
                     unknown: serde_json::Map::new(),
                 });
-                false
+                (false, states)
             }
         };
         if !already {
@@ -62,9 +63,10 @@ pub fn add(
                 to: Some(record.state),
             };
             // Where it stands is no reason to start a turn: the watcher asked a moment ago and is told with
-            // whatever it is given next, unless somebody should act on it.
-            let class =
-                if record.state.is_actionable() || record.turn_end { Class::Now } else { Class::WithNext };
+            // whatever it is given next, unless somebody should act on it and it is among what was asked for.
+            let news = record.state.is_actionable() || record.turn_end;
+            let asked_for = states.contains(record.state, record.turn_end);
+            let class = if news && asked_for { Class::Now } else { Class::WithNext };
             let notice = Message { class, ..from_minder(Some(about), String::new()) };
             txn.post(Party::Session(watcher), notice)?;
         }

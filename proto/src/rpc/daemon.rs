@@ -70,6 +70,9 @@ pub struct StatusAnswer {
     pub waiting: usize,
     /// Of these, held.
     pub held: usize,
+    /// Messages to the person that they have not seen.
+    #[serde(default)]
+    pub operator: usize,
     /// Messages that died since the daemon started.
     pub dead: u64,
     /// Why nothing new is taken, if so: the path and its error.
@@ -97,11 +100,7 @@ impl Call for Status {
 /// `daemon.stop`: answers before the daemon goes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stop {
-    /// Also end running turns.
-    #[serde(default)]
-    pub now: bool,
-}
+pub struct Stop {}
 
 impl Call for Stop {
     const METHOD: &'static str = "daemon.stop";

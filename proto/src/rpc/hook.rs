@@ -20,9 +20,6 @@ pub struct HookEnv {
     /// Set under a supervised turn: minder's own run is no session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
-    /// `MINDER_SESSION` and its token, where minder started the harness.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<String>,
 }
 
 /// `hook.event`.

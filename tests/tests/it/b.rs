@@ -115,6 +115,28 @@ fn b3_a_burst_while_the_supervisor_is_busy() {
 }
 
 #[test]
+fn b3_where_a_target_stands_wakes_only_who_asked_for_such_states() {
+    use minder_proto::event::Class;
+    let world = World::new();
+    let _daemon = world.start();
+    let mut client = world.client();
+    let w = world.session("w");
+    w.declare(&mut client, State::Done, None);
+    for (label, states, class) in [
+        ("default", None, Class::Now),
+        ("of-done", Some("done,error"), Class::Now),
+        ("of-idle", Some("idle"), Class::WithNext),
+        ("of-asking", Some("asking,review"), Class::WithNext),
+    ] {
+        let s = world.session(label);
+        let states = states.map(|s| s.parse().unwrap());
+        must(&mut client, &rpc::WatchAdd { states, ..s.watching(&w) });
+        let told: Vec<Class> = s.messages().into_iter().map(|(_, m)| m.class).collect();
+        assert_eq!(told, [class], "{label}");
+    }
+}
+
+#[test]
 fn b4_ended_relations_stay_silent_also_in_the_queue() {
     let world = World::new();
     let daemon = world.start();

@@ -2,7 +2,7 @@
 
 use minder_proto::config::{self, Config};
 
-use crate::house::root;
+use crate::house::{program_texts, root};
 
 fn page(name: &str) -> String {
     std::fs::read_to_string(root().join("docs").join(name)).unwrap()
@@ -46,6 +46,29 @@ fn every_setting_is_explained() {
     let silent = lines.windows(2).filter(|pair| pair[1].contains(" = ") && !pair[1].starts_with('#'));
     let silent: Vec<_> = silent.filter(|pair| !pair[0].starts_with('#')).collect();
     assert!(silent.is_empty(), "{silent:?}");
+}
+
+/// A variable that a program reads or names is on the page, or on that of what it is for.
+#[test]
+fn every_variable_is_on_a_page() {
+    let pages = ["configuration.md", "harnesses.md"].map(page).join("\n");
+    // Set by minder for its own programs, and for tests.
+    let internal = ["MINDER_TURN", "MINDER_KILL_POINT", "MINDER_KILL_LINGER", "MINDER_SIZES", "MINDER_FAULT"];
+    let mut missing = std::collections::BTreeSet::new();
+    for file in program_texts() {
+        let text = &file.text;
+        for (at, _) in text.match_indices("MINDER_") {
+            let end =
+                text[at..].find(|c: char| c != '_' && !c.is_ascii_uppercase()).unwrap_or(text.len() - at);
+            let name = &text[at..at + end];
+            let key = name["MINDER_".len()..].to_ascii_lowercase();
+            let is_setting = name.ends_with('_') || config::KEYS.iter().any(|k| k.replace('.', "_") == key);
+            if !is_setting && !internal.contains(&name) && !pages.contains(&format!("`{name}")) {
+                missing.insert(name.to_owned());
+            }
+        }
+    }
+    assert!(missing.is_empty(), "on no page: {missing:?}");
 }
 
 /// The example with `curl` is run as a transcript; here, that there is one.

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::world::{World, must, refused, tree};
 
+#[allow(clippy::unnecessary_wraps, reason = "it is a call's field as it is")]
 fn long(limit: usize) -> Option<String> {
     Some("x".repeat(limit + 1))
 }
@@ -131,4 +132,73 @@ fn a_session_is_reached_by_hooks_when_one_of_them_was_heard_and_not_before() {
     assert!(printed.stdout.contains("hello c"), "{printed:?}");
     let queue = snapshot::queue(&world.home().session(c)).unwrap();
     assert_eq!(queue.iter().map(|e| e.receipt).collect::<Vec<_>>(), [Receipt::Handed]);
+}
+
+#[test]
+fn who_asks_for_what_is_not_there_or_taken_is_shown_where_to_look() {
+    let world = World::new();
+    let _daemon = world.start();
+    let (api, _web) = (world.session("api"), world.session("web"));
+    let show = format!("minder show {}", api.id.short());
+    for (line, code, way_out) in [
+        ("send nobody x", 2, "minder ls"),
+        ("close nobody", 2, "minder ls"),
+        ("drop 7be21c09", 2, "minder queue"),
+        ("inbox ack 7be21c09", 2, "minder queue"),
+        ("set web --label api", 3, show.as_str()),
+        ("new --label api", 3, show.as_str()),
+        ("state done api --if working", 3, show.as_str()),
+    ] {
+        let said = world.run(line).failed(code);
+        assert!(said.trim_end().ends_with(&format!(": {way_out}")), "{line}: {said}");
+    }
+    must(&mut world.client(), &rpc::Close { session: "web".into(), ..rpc::Close::default() });
+    assert!(world.run("send web x").failed(2).trim_end().ends_with(": minder ls"));
+}
+
+#[test]
+fn the_person_is_shown_that_messages_wait_for_them() {
+    let world = World::new();
+    let _daemon = world.start();
+    let api = world.session("api");
+    let shown = || ["", "ls", "daemon status"].map(|line| world.run(line).ok());
+    assert!(shown().iter().all(|text| !text.contains("for you:")), "{:?}", shown());
+    world.run_as(&api, "send @operator look").ok();
+    for text in shown() {
+        assert_eq!(text.matches("1 message for you: minder inbox").count(), 1, "{text}");
+    }
+    for line in ["--json", "ls --json"] {
+        assert_eq!(world.run(line).json()["for_you"], 1, "{line}");
+    }
+    assert_eq!(world.run("daemon status --json").json()["operator"], 1);
+    // It is nothing to an agent, nor to who acts as one.
+    for line in ["", "ls", "daemon status"] {
+        let ran = world.run_as(&api, line).ok();
+        assert!(!ran.contains("for you:"), "{ran}");
+    }
+    assert_eq!(world.run("--as api ls --json").json()["for_you"], json!(null));
+    world.run("inbox").ok();
+    assert!(shown().iter().all(|text| !text.contains("for you:")), "{:?}", shown());
+}
+
+#[test]
+fn acting_as_somebody_is_for_a_persons_shell_whatever_the_command() {
+    let world = World::new();
+    let _daemon = world.start();
+    let api = world.session("api");
+    for line in ["ls", "", "show api", "queue api", "watch list", "daemon status", "help agent", "store path"]
+    {
+        let said = world.run_as(&api, &format!("--as api {line}")).failed(3);
+        assert!(said.contains("--as is for a person's shell"), "{line}: {said}");
+    }
+    for line in ["ls", "", "show api", "queue api", "inbox", "watch list", "wait --timeout 0"] {
+        world.run(&format!("--as nobody {line}")).failed(2);
+    }
+}
+
+#[test]
+fn a_command_that_becomes_the_daemons_program_fails_under_its_own_name() {
+    let world = World::new();
+    let said = world.run("store check /nonexistent").failed(2);
+    assert!(said.starts_with("minder: ") && !said.contains("minderd: "), "{said}");
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use minder_proto::caller::Identity;
 use minder_proto::error::exit;
 use minder_proto::rpc::{Status, StatusAnswer};
 use minder_proto::stamp::{Stamp, short_age};
@@ -10,6 +11,7 @@ use minder_proto::{PROTOCOL, VERSION};
 use serde::Serialize;
 
 use crate::cli::Outcome;
+use crate::commands::inbox::for_you;
 use crate::context::Context;
 use crate::fault::CommandError;
 use crate::link::{Link, as_caller, failed};
@@ -54,7 +56,7 @@ pub fn run(context: &mut Context) -> Outcome {
 
 fn lines(s: &StatusAnswer, now: Stamp) -> Vec<String> {
     let replayed = if s.replayed > 0 { format!(", {} commits replayed", s.replayed) } else { String::new() };
-    vec![
+    let mut lines = vec![
         format!("minderd {} (pid {}), minder {VERSION}", one_line(&s.version), s.pid),
         format!(
             "up       {}, since {} {}",
@@ -68,7 +70,13 @@ fn lines(s: &StatusAnswer, now: Stamp) -> Vec<String> {
         format!("sessions {}", s.sessions),
         format!("messages {} waiting, {} held, {} dead since the start", s.waiting, s.held, s.dead),
         format!("commits  {} in {} flushes, {} of journal", s.commits, s.flushes, size(s.journal_bytes)),
-    ]
+    ];
+    if s.you == Identity::Operator
+        && let Some(line) = for_you(s.operator)
+    {
+        lines.push(format!("inbox    {line}"));
+    }
+    lines
 }
 
 /// What is not well, a line each.
@@ -100,7 +108,6 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use minder_proto::caller::Identity;
 
     use super::*;
 
@@ -118,6 +125,7 @@ mod tests {
             corrupt: vec![],
             waiting: 3,
             held: 1,
+            operator: 0,
             dead: 0,
             read_only: None,
             commits: 120,
@@ -140,6 +148,10 @@ mod tests {
             commits  120 in 80 flushes, 12 KiB of journal"]]
         .assert_eq(&text);
         assert!(wrong(&status).is_empty());
+        status.operator = 2;
+        assert_eq!(lines(&status, started).last().unwrap(), "inbox    2 messages for you: minder inbox");
+        status.you = Identity::Session { id: "5f1c2d4a-90c3-4f0e-8a17-c2b6d1e4f700".parse().unwrap() };
+        assert!(lines(&status, started).iter().all(|line| !line.contains("for you")));
         status.read_only = Some("/home/ana/x: No space left on device".into());
         status.corrupt = vec!["sessions/5f…/session.json: bad".into()];
         status.protocol = PROTOCOL + 1;

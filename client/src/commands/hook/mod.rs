@@ -85,7 +85,6 @@ fn environment() -> HookEnv {
         attended: text("CLAUDE_CODE_SESSION_ATTENDED").map(|v| v != "0"),
         entrypoint: text("CLAUDE_CODE_ENTRYPOINT"),
         turn: text("MINDER_TURN"),
-        token: text("MINDER_TOKEN"),
     }
 }
 

@@ -7,6 +7,7 @@ use minder_proto::text::one_line;
 
 use crate::cli::Outcome;
 use crate::context::Context;
+use crate::fault::CommandError;
 use crate::link::as_caller;
 
 /// Options of `watch cancel`.
@@ -26,7 +27,11 @@ pub struct CancelArgs {
 /// Cancels.
 pub fn run(args: &CancelArgs, context: &mut Context) -> Outcome {
     let cancel = WatchCancel { caller: as_caller(&context.caller), sessions: args.sessions.join(",") };
-    let answer = context.daemon()?.call(&cancel)?;
+    let mut link = context.daemon_of_session()?.ok_or_else(|| {
+        CommandError::refused("this shell has no address, and so no watch")
+            .hint("minder --as SEL watch cancel …")
+    })?;
+    let answer = link.call(&cancel)?;
     if context.printer.is_json() {
         context.printer.object(&answer)?;
     } else {

@@ -93,7 +93,8 @@ fn is_session(context: &Context) -> Result<bool, CommandError> {
     if let Identity::Session { .. } = context.identity(&fleet)? {
         return Ok(true);
     }
-    let answer = context.daemon()?.call_or_absent(&Status { caller: as_caller(&context.caller) })?;
+    let Some(mut link) = context.daemon_of_session()? else { return Ok(false) };
+    let answer = link.call_or_absent(&Status { caller: as_caller(&context.caller) })?;
     Ok(answer.is_ok_and(|status| status.you.session().is_some()))
 }
 

@@ -9,7 +9,8 @@ mod layers;
 mod modules;
 mod rust;
 mod tree;
+mod wire;
 mod words;
 mod writes;
 
-pub use tree::root;
+pub use tree::{program_texts, root};

@@ -55,6 +55,19 @@ pub fn program_code() -> Vec<(String, Code)> {
     files.map(of).collect()
 }
 
+/// The sources of the programs as they are written, comments and literals included, without the tests at their ends.
+pub fn program_texts() -> Vec<File> {
+    let programs: Vec<String> = program_code().into_iter().map(|(path, _)| path).collect();
+    let mut texts = files();
+    texts.retain(|file| programs.contains(&file.path));
+    for file in &mut texts {
+        let tests = ["#[cfg(test)]\nmod ", "#[cfg(test)]\npub(crate) mod "];
+        let end = tests.iter().filter_map(|t| file.text.find(t)).min();
+        file.text.truncate(end.unwrap_or(file.text.len()));
+    }
+    texts
+}
+
 /// Modules of tests alone, declared as `#[cfg(test)] mod name;`: their places, without the end.
 fn test_modules() -> Vec<String> {
     let declared = |file: &File| {

@@ -1,9 +1,9 @@
 //! What the texts say: nothing that is not built, nothing of the machine that they were written on.
 
-use super::tree::{File, files};
+use super::tree::{File, files, program_texts};
 
 /// Commands that the design knows and that do not work yet. A text for users does not name them.
-const NOT_BUILT: [&str; 9] = [
+const NOT_BUILT: [&str; 12] = [
     "minder launch",
     "minder turn",
     "minder host",
@@ -13,6 +13,9 @@ const NOT_BUILT: [&str; 9] = [
     "relaunch",
     "ls -w",
     "service install",
+    "daemon reload",
+    "daemon metrics",
+    "harness probe",
 ];
 
 #[test]
@@ -31,6 +34,98 @@ fn texts_promise_nothing_that_is_not_built() {
         found.extend(lines.map(|(n, line)| format!("{}:{}: {}", file.path, n + 1, line.trim())));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Words that follow the name in sentences.
+const SENTENCES: &str = "about and as at chose derived did has hears id is itself knows may nor reads says sends sent \
+    started takes to took watches will wrote";
+
+/// What is typed after `minder` in a text is a command: the reference, which is what the programs print, has them all.
+#[test]
+fn every_command_that_a_text_names_is_one() {
+    let all = files();
+    let reference = &all.iter().find(|f| f.path == "docs/cli.md").unwrap().text;
+    let commands: Vec<&str> = reference.lines().filter_map(|line| line.strip_prefix("## minder ")).collect();
+    assert!(commands.len() > 25, "the reference is not where it is looked for");
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    let pages = all.iter().filter(|f| f.path.ends_with(".md"));
+    for file in pages.chain(&program_texts()) {
+        for (n, line) in file.text.lines().enumerate() {
+            for words in named(line) {
+                seen += 1;
+                if !is_command(&commands, &words) {
+                    wrong.push(format!("{}:{}: minder {}", file.path, n + 1, words.join(" ")));
+                }
+            }
+        }
+    }
+    assert!(seen > 300, "{seen}");
+    assert!(wrong.is_empty(), "no such command:\n{}", wrong.join("\n"));
+}
+
+/// The one or two words after each `minder ` of a line, sentences left out; `minder a|b` names two commands.
+fn named(line: &str) -> Vec<Vec<&str>> {
+    let letters = |text: &str| text.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(text.len());
+    let mut found = Vec::new();
+    for (at, _) in line.match_indices("minder ") {
+        // `reminder `, a path, the end of another name.
+        if line[..at].ends_with(|c: char| c.is_alphanumeric() || "_-.".contains(c)) {
+            continue;
+        }
+        let mut rest = &line[at + "minder ".len()..];
+        let mut before = Vec::new();
+        loop {
+            let (word, after) = rest.split_at(letters(rest));
+            if word.is_empty() || word.starts_with('-') {
+                break;
+            }
+            match after.strip_prefix(' ') {
+                // Two words name a command at most.
+                Some(next) if before.is_empty() && !SENTENCES.split_whitespace().any(|w| w == word) => {
+                    (before, rest) = (vec![word], next);
+                    continue;
+                }
+                _ => found.push([&before[..], &[word]].concat()),
+            }
+            let Some(other) = after.strip_prefix('|') else { break };
+            rest = other;
+        }
+        if found.last().is_none_or(|last| before.first() != last.first()) {
+            found.extend((!before.is_empty()).then_some(before));
+        }
+    }
+    found.retain(|words| !SENTENCES.split_whitespace().any(|w| w == words[0]));
+    found
+}
+
+/// Commands that are nothing without one of their own.
+fn is_command(commands: &[&str], words: &[&str]) -> bool {
+    let words = if words[0] == "session" { &words[1..] } else { words };
+    let Some(first) = words.first() else { return true };
+    let below: Vec<&str> = commands.iter().filter_map(|c| c.strip_prefix(first)?.strip_prefix(' ')).collect();
+    // These take an argument as well, which may look like a word.
+    let takes_more = ["inbox", "watch", "hook", "help"].contains(first) || below.is_empty();
+    commands.contains(first) && words.get(1).is_none_or(|second| takes_more || below.contains(second))
+}
+
+#[test]
+fn commands_are_found_in_lines() {
+    let of = |line| named(line).into_iter().map(|w| w.join(" ")).collect::<Vec<_>>();
+    assert_eq!(of("try `minder daemon start|stop`, or minder ls."), ["daemon start", "daemon stop", "ls"]);
+    assert_eq!(of("minder send api -"), ["send api"]);
+    assert_eq!(of("minder state review --note"), ["state review"]);
+    assert_eq!(of("what minder is, a reminder to me, minder --as a ls, `minder`"), [] as [&str; 0]);
+    assert_eq!(of("minder store"), ["store"]);
+    let commands = ["ls", "daemon", "daemon start", "inbox", "inbox take"];
+    let is = |line| is_command(&commands, &of(line)[0].split(' ').collect::<Vec<_>>());
+    assert!(
+        is("minder ls everything")
+            && is("minder daemon start")
+            && is("minder inbox api")
+            && is("minder session ls")
+    );
+    assert!(!is("minder doctor") && !is("minder daemon reload") && !is("minder session config"));
 }
 
 #[test]
