@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 use super::Delivery;
-use super::mailbox::{UNREADABLE, UNREADABLE_WHY, bury, seen};
+use super::mailbox::{bury, bury_unreadable, seen};
 use super::rules::Backoff;
 use crate::store::State;
 
@@ -212,7 +212,7 @@ impl Delivery {
                     Outcome::Held(reason) => {
                         txn.receipt(party, head.id, Receipt::Held, Some(reason), now.attempt, Some("exec"))
                     }
-                    Outcome::Unreadable => bury(txn, files, party, &[now], UNREADABLE, UNREADABLE_WHY),
+                    Outcome::Unreadable => bury_unreadable(txn, files, party, &[now]),
                     Outcome::Refused(why) if now.attempt + 1 >= most => {
                         let tries = now.attempt + 1;
                         let entry = queue::Entry { attempt: tries, ..now };

@@ -11,7 +11,7 @@ use minder_proto::layout::Home;
 use minder_proto::queue;
 use minder_proto::snapshot;
 
-use super::mailbox::{UNREADABLE, UNREADABLE_WHY, bury};
+use super::mailbox::bury_unreadable;
 use super::rules::{Boundary, Entry, may_enter};
 use crate::store::{Settled, Txn};
 
@@ -93,7 +93,7 @@ pub fn hand(
         handed.ids.extend(ids);
     }
     if !lost.is_empty() {
-        bury(txn, files, party, &lost, UNREADABLE, UNREADABLE_WHY)?;
+        bury_unreadable(txn, files, party, &lost)?;
     }
     for id in &handed.ids {
         let attempt = waiting.iter().find(|e| e.id == *id).map_or(0, |e| e.attempt);

@@ -19,9 +19,9 @@ use crate::session::{Lookup, tell_senders};
 use crate::store::{Settled, Txn};
 
 /// Reason of a `dead` whose text is damaged in its timeline, and the words for it.
-pub const UNREADABLE: &str = "unreadable";
+const UNREADABLE: &str = "unreadable";
 /// What its sender is told.
-pub const UNREADABLE_WHY: &str = "its text cannot be read any more";
+const UNREADABLE_WHY: &str = "its text cannot be read any more";
 
 /// A message that somebody took and has not acknowledged.
 #[derive(Clone, Debug)]
@@ -77,11 +77,7 @@ impl Delivery {
                 return Ok(TakeAnswer { message: Some(taken), more });
             }
             self.memory().leases.remove(&entry.id);
-            self.store
-                .write_on_files(move |txn, files| {
-                    bury(txn, files, party, &[entry], UNREADABLE, UNREADABLE_WHY)
-                })
-                .await?;
+            self.store.write_on_files(move |txn, files| bury_unreadable(txn, files, party, &[entry])).await?;
         }
     }
 
@@ -241,6 +237,23 @@ pub(super) fn answered_by(
         return Ok(());
     }
     txn.answered(party, entry.id, entry.seq, end.reason())
+}
+
+/// Ends messages whose text is damaged. Judged here on the files as they are committed: whoever looked before may have
+/// come between a commit and its appearance in the files, which a full disk makes long.
+pub fn bury_unreadable(
+    txn: &mut Txn<'_>,
+    files: Settled<'_>,
+    party: Party,
+    entries: &[queue::Entry],
+) -> Result<(), Fault> {
+    let dir = snapshot::party_dir(files.home(), party);
+    let lost: Vec<queue::Entry> =
+        entries.iter().filter(|e| matches!(snapshot::message_of(&dir, e), Ok(None))).cloned().collect();
+    if lost.is_empty() {
+        return Ok(());
+    }
+    bury(txn, files, party, &lost, UNREADABLE, UNREADABLE_WHY)
 }
 
 /// Ends messages that will never be given: their receipts, and one message to each sender.

@@ -98,7 +98,7 @@ impl Hooks {
                 if let Some(before) = txn.state().remembered(&once) {
                     let handed = serde_json::from_value(before.result.clone()).unwrap_or_default();
                     let told = react::Told { files, payload: &payload, said: origin.said() };
-                    return unheard(txn, handed, &harness, told, heard);
+                    return unheard(txn, once, handed, &harness, told, heard);
                 }
                 let Some(session) = adopt::session_of(txn, &harness, &payload, &heard, &env, &origin)? else {
                     return Ok(react::Reaction::default());
@@ -235,6 +235,7 @@ impl Hooks {
 /// that were in it. They wait again; a turn that they were to keep going is over.
 fn unheard(
     txn: &mut Txn<'_>,
+    once: String,
     handed: Vec<MessageId>,
     harness: &str,
     told: react::Told<'_>,
@@ -245,6 +246,8 @@ fn unheard(
         return Ok(react::Reaction::default());
     };
     give_back(txn, Party::Session(session), &handed)?;
+    // Once: it may be found in the spool again, and somebody else may have them by then.
+    txn.remember(once, 0, serde_json::Value::Null);
     match heard {
         Heard::TurnEnd { .. } => react::react(txn, session, told, heard),
         _ => Ok(react::Reaction::of(session)),

@@ -215,6 +215,14 @@ fn an_answer_that_came_too_late_gave_nothing_and_its_turn_ends() {
     assert!(state.to == State::Idle && state.turn_end, "{state:?}");
     let waits: Vec<Receipt> = s.queue().iter().map(|e| e.receipt).collect();
     assert!(matches!(waits[..], [Receipt::Queued | Receipt::Held]), "{waits:?}");
+    // Given to the next prompt, it stays given, though what was left is found once more.
+    must(&mut client, &event(&s, "UserPromptSubmit", "k3", json!({"prompt": "next", "prompt_id": "turn-2"})));
+    assert_eq!(s.queue().iter().next().unwrap().receipt, Receipt::Handed);
+    std::fs::write(&new, serde_json::to_vec(&left).unwrap()).unwrap();
+    std::fs::rename(&new, &file).unwrap();
+    files::wait_for(&file, LIMIT, || (!file.exists()).then_some(())).unwrap();
+    assert_eq!(s.queue().iter().next().unwrap().receipt, Receipt::Handed);
+    assert_eq!(s.moves().pop().unwrap().1.to, State::Working);
 }
 
 #[test]
