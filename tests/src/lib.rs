@@ -8,6 +8,7 @@
 //! | [`claude`] | Claude Code with its first-run questions answered, headless or in a terminal; recording hooks |
 //! | [`fake`] | a stand-in for a harness that runs hooks |
 //! | [`tmux`] | a private tmux server: keys, pastes, screens |
+//! | [`power`] | what is left after a loss of power, compared with what callers were answered |
 //! | [`process`], [`files`] | processes by pidfd; waiting for files by inotify |
 //! | [`garbage`], [`heap`] | bytes that no parser should be given; how much memory a piece of work takes |
 //!
@@ -47,5 +48,6 @@ pub mod garbage;
 pub mod heap;
 pub mod isolate;
 pub mod model;
+pub mod power;
 pub mod process;
 pub mod tmux;
