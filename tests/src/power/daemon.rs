@@ -8,7 +8,6 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use rustix::process::Signal;
 
 use crate::isolate::Isolated;
 use crate::process::{self, Process};

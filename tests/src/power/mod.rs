@@ -21,6 +21,10 @@ mod history;
 mod load;
 mod loop_fs;
 mod outcome;
+mod picture;
+mod recording;
+mod states;
+mod trace;
 mod verdict;
 
 use crate::isolate::Isolated;
@@ -83,6 +87,9 @@ pub fn run(options: &Options) -> Result<(String, bool)> {
             let kind = Kind::parse(name).expect("parsed once");
             outcomes.push(cycles::run(&setup, kind, options.cycles, options.seed)?);
         }
+    }
+    if options.states > 0 {
+        outcomes.push(states::run(&setup, options.states, options.seed)?);
     }
     let violations: Vec<&String> = outcomes.iter().flat_map(|o| &o.violations).collect();
     let mut text = String::new();
