@@ -40,6 +40,12 @@ impl Feed {
         self.write(vec![FeedLine { n: 0, s: None, q: None, all: true }]);
     }
 
+    /// At a start, behind what asks everybody to look at everything: the part that was moved aside is read by nobody any
+    /// more, and is not known to have been durable.
+    pub fn drop_aside(&self) -> Result<(), DiskError> {
+        disk::remove(&aside(&self.path))
+    }
+
     fn write(&mut self, mut lines: Vec<FeedLine>) {
         if self.behind {
             lines.insert(0, FeedLine { n: 0, s: None, q: None, all: true });
@@ -74,7 +80,7 @@ impl Feed {
             (self.file, self.len) = (file, len);
         }
         if self.len > sizes::feed() {
-            std::fs::rename(&self.path, self.path.with_extension("jsonl.1"))?;
+            std::fs::rename(&self.path, aside(&self.path))?;
             reach("feed.rotated");
             let (file, len, _) = open(&self.path)?;
             (self.file, self.len) = (file, len);
@@ -86,6 +92,11 @@ impl Feed {
         self.len += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// Where the part before the present one lies.
+fn aside(path: &Path) -> PathBuf {
+    path.with_extension("jsonl.1")
 }
 
 /// Opens a feed at its end, on a fresh line, and reads its last number.

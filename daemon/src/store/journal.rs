@@ -37,6 +37,9 @@ pub struct Journal {
     bytes: u64,
     flushes: u64,
     flush: bool,
+    /// A fresh segment could not be made durable, and may come back all the same: its header names where this one
+    /// ends, and nothing that is written behind that would count.
+    at_its_end: bool,
 }
 
 /// What a start found.
@@ -324,6 +327,7 @@ impl Journal {
             bytes: found.bytes,
             flushes: 0,
             flush,
+            at_its_end: false,
         })
     }
 
@@ -335,7 +339,8 @@ impl Journal {
             record_bytes(sequence, &op::encode(ops), &mut bytes);
             sequence += 1;
         }
-        if self.end + bytes.len() as u64 > journal_segment() && self.end > HEADER {
+        let full = self.end + bytes.len() as u64 > journal_segment() && self.end > HEADER;
+        if full || self.at_its_end {
             self.switch(self.end, journal_segment().max(HEADER + bytes.len() as u64))?;
         }
         reach("journal.before-write");
@@ -363,7 +368,7 @@ impl Journal {
     }
 
     /// After a failed write or flush what reached the disk is unknown. A new segment says where the old one
-    /// ended; if even that fails, the refused bytes are wiped as well as can be and the next commit tries again.
+    /// ended; if even that fails, the refused bytes are wiped as well as can be, and the next commit needs one first.
     fn abandon(&mut self) {
         let end = self.end;
         if self.switch(end, journal_segment()).is_err() {
@@ -375,7 +380,9 @@ impl Journal {
     /// Begins a fresh segment; commits from now on go there.
     fn switch(&mut self, end: u64, size: u64) -> Result<(), DiskError> {
         let segment = self.segment + 1;
+        self.at_its_end = true;
         self.file = create(&self.dir, segment, end, self.sequence, size, self.flush)?;
+        self.at_its_end = false;
         self.segment = segment;
         self.end = HEADER;
         Ok(())
@@ -435,7 +442,11 @@ fn create(
             OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&p)?;
         // A file system without room or without the call still takes the journal, a little slower.
         if size <= journal_segment() {
-            let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, size);
+            let allocated = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, size);
+            if allocated.is_err() {
+                // What it took of the last room is needed for the files themselves.
+                file.set_len(0)?;
+            }
         }
         let header = Header { previous_end, first_sequence: first };
         file.write_all_at(&header_bytes(segment, &header), 0)?;
@@ -510,6 +521,23 @@ mod tests {
         journal.abandon();
         journal.commit(&[op(2)]).unwrap();
         assert_eq!(recover(dir.path()).unwrap().commits, [op(1), op(2)]);
+    }
+
+    #[test]
+    fn where_no_segment_can_be_begun_nothing_more_is_written_to_the_old_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut journal, _) = open(dir.path());
+        journal.commit(&[op(1)]).unwrap();
+        // The next segment's name is taken by a folder: it can be neither made nor removed.
+        let taken = path(dir.path(), journal.segment + 1);
+        std::fs::create_dir(&taken).unwrap();
+        let before = std::fs::read(path(dir.path(), journal.segment)).unwrap();
+        journal.begin_checkpoint().unwrap_err();
+        journal.commit(&[op(2)]).unwrap_err();
+        assert_eq!(std::fs::read(path(dir.path(), journal.segment)).unwrap(), before);
+        std::fs::remove_dir(&taken).unwrap();
+        journal.commit(&[op(3)]).unwrap();
+        assert_eq!(recover(dir.path()).unwrap().commits, [op(1), op(3)]);
     }
 
     #[test]

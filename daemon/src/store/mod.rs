@@ -125,6 +125,7 @@ impl Store {
             feed.ring(replayed.lines.iter().copied());
             feed.ring_all();
         }
+        feed.drop_aside()?;
         let mut journal = journal::Journal::open(&home.journal(), &found, flush)?;
         kill_point::reach("recover.opened");
         let mut unapplied = std::collections::VecDeque::new();
@@ -156,6 +157,8 @@ impl Store {
             myself: commands.clone(),
             unapplied,
             read_only: None,
+            waits_for: None,
+            retried: begun,
             checkpoint: Checkpoint::due(replayed.commits > 0),
         };
         std::thread::Builder::new()

@@ -2,6 +2,8 @@
 //! the journal once for all of them, applies them to the files, rings the feed, and answers.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -99,6 +101,10 @@ pub(super) struct Owner {
     pub myself: Sender<Command>,
     pub unapplied: VecDeque<Op>,
     pub read_only: Option<String>,
+    /// Why the first of `unapplied` waits.
+    pub waits_for: Option<String>,
+    /// When a disk that refuses was tried last without being asked to.
+    pub retried: Instant,
     pub checkpoint: Checkpoint,
 }
 
@@ -145,7 +151,10 @@ impl Owner {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return self.finish(),
             };
-            self.retry_unapplied();
+            if self.retried.elapsed() >= RETRY {
+                self.retried = Instant::now();
+                self.try_disk();
+            }
             self.maybe_checkpoint();
             if let Some(done) = stop {
                 self.finish();
@@ -157,8 +166,8 @@ impl Owner {
 
     /// The next moment at which something is to be done without a command.
     fn next_deadline(&self) -> Option<Instant> {
-        let now = Instant::now();
-        let retry = (!self.unapplied.is_empty()).then(|| now + RETRY);
+        let waits = !self.unapplied.is_empty() || self.read_only.is_some();
+        let retry = waits.then_some(self.retried + RETRY);
         let idle = self.checkpoint.due && self.checkpoint.running.is_none() && self.unapplied.is_empty();
         let checkpoint = self.checkpoint.last_activity.filter(|_| idle).map(|t| t + sizes::checkpoint_idle());
         [retry, checkpoint].into_iter().flatten().min()
@@ -309,9 +318,19 @@ impl Owner {
         if let Err(error) = self.files.apply(&op) {
             tracing::error!(%error, "what was committed cannot be applied yet; it is tried again each second");
             self.unapplied.push_back(op);
+            self.unapplied_for(&error);
             return;
         }
         reach("apply.after-op");
+    }
+
+    /// Notes, and shows, why what was committed waits.
+    fn unapplied_for(&mut self, error: &DiskError) {
+        let why = format!("cannot write {error}; what was accepted before waits for it");
+        if self.waits_for.as_ref() != Some(&why) {
+            self.waits_for = Some(why);
+            self.publish(0);
+        }
     }
 
     /// Tries again what passed the journal and could not be applied. A session whose folder is gone is given up.
@@ -321,43 +340,55 @@ impl Owner {
         }
         while let Some(op) = self.unapplied.front() {
             let gone = op.session().filter(|s| {
-                !matches!(op, Op::Replace { .. } | Op::Retire { .. }) && !self.home.session(*s).is_dir()
+                !matches!(op, Op::Replace { .. } | Op::Retire { .. }) && is_gone(&self.home.session(*s))
             });
             match self.files.redo(op) {
                 Ok(None) => {}
                 Ok(Some(why)) => tracing::error!(%why, "a committed change was given up"),
-                Err(error) if gone.is_some() => tracing::error!(%error, "a committed change was given up"),
-                Err(_) => return,
+                Err(error) if gone.is_some() && error.error.kind() == io::ErrorKind::NotFound => {
+                    tracing::error!(%error, "a committed change was given up");
+                }
+                Err(error) => return self.unapplied_for(&error),
             }
             self.unapplied.pop_front();
             if let Some(session) = gone {
                 self.forget(vec![session]);
             }
         }
+        tracing::info!("what was committed is applied");
+        self.waits_for = None;
+        self.publish(0);
         // The feed rang for these lines before they could be read.
         self.feed.ring_all();
     }
 
     /// Why nothing new is taken right now, if so; tries whether it is over.
     fn refuses(&mut self) -> Option<String> {
+        self.try_disk();
+        self.why_refused()
+    }
+
+    fn why_refused(&self) -> Option<String> {
+        self.waits_for.clone().or_else(|| self.read_only.clone())
+    }
+
+    /// Tries whether a disk that refused takes writes again.
+    fn try_disk(&mut self) {
         self.retry_unapplied();
-        if let Some(op) = self.unapplied.front() {
-            return Some(format!(
-                "{}: a committed change cannot be applied yet",
-                self.files.path(&op.path()).display()
-            ));
+        if self.read_only.is_none() || !self.unapplied.is_empty() {
+            return;
         }
-        if self.read_only.is_some() {
-            match self.journal.probe() {
-                Ok(()) => {
-                    tracing::info!("the disk takes writes again");
-                    self.read_only = None;
-                    self.publish(0);
-                }
-                Err(error) => return Some(format!("cannot write {error}")),
+        match self.journal.probe() {
+            Ok(()) => {
+                tracing::info!("the disk takes writes again");
+                self.read_only = None;
+                // What the attempts left behind takes room.
+                self.checkpoint.due = true;
+                self.checkpoint.last_activity = Some(Instant::now());
             }
+            Err(error) => self.read_only = Some(format!("cannot write {error}")),
         }
-        None
+        self.publish(0);
     }
 
     /// Gives up sessions whose folders a foreign hand took away: said once, nothing is created again.
@@ -556,7 +587,7 @@ impl Owner {
         counters.commits += commits;
         counters.flushes = self.journal.flushes();
         counters.journal_bytes = self.journal.bytes();
-        counters.read_only.clone_from(&self.read_only);
+        counters.read_only = self.why_refused();
     }
 
     /// A clean stop: a checkpoint, in line.
@@ -572,6 +603,11 @@ impl Owner {
         let result = flush.run();
         self.checkpoint_synced(last, result);
     }
+}
+
+/// True if nothing is there. That it cannot be looked at says nothing.
+fn is_gone(folder: &Path) -> bool {
+    folder.symlink_metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
 }
 
 /// Lets every contributor add to a mutation's commit, for the lines of the mutation itself.

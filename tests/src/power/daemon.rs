@@ -22,6 +22,8 @@ pub struct Setup {
     pub isolated: Arc<Isolated>,
     /// The fault to be made, if any.
     pub fault: Option<String>,
+    /// Where rebuilt states are kept that a daemon did not make good.
+    pub keep: Option<PathBuf>,
 }
 
 impl Setup {

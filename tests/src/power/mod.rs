@@ -10,6 +10,7 @@
 //! With a fault built in, a run ends well only if it finds it.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
@@ -34,7 +35,7 @@ use outcome::Outcome;
 
 /// What is said where the options are not understood.
 pub const USAGE: &str =
-    "usage: power [--cycles N] [--fs ext4|xfs|all] [--states N] [--seed N] [--fault NAME]";
+    "usage: power [--cycles N] [--fs ext4|xfs|all] [--states N] [--seed N] [--fault NAME] [--keep FOLDER]";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,18 +50,22 @@ pub struct Options {
     pub seed: u64,
     /// The fault that is to be found.
     pub fault: Option<String>,
+    /// Where rebuilt states are kept that a daemon did not make good.
+    pub keep: Option<PathBuf>,
 }
 
 impl Options {
     /// From the arguments of a program.
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
-        let mut options = Self { cycles: 0, kinds: vec!["ext4", "xfs"], states: 0, seed: 1, fault: None };
+        let kinds = vec!["ext4", "xfs"];
+        let mut options = Self { cycles: 0, kinds, states: 0, seed: 1, fault: None, keep: None };
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("{word} needs a value"));
             match word.as_str() {
                 "--cycles" => options.cycles = value()?.parse().context("--cycles")?,
                 "--states" => options.states = value()?.parse().context("--states")?,
                 "--seed" => options.seed = value()?.parse().context("--seed")?,
+                "--keep" => options.keep = Some(value()?.into()),
                 "--fault" => options.fault = Some(value()?),
                 "--fs" => {
                     options.kinds = match value()?.as_str() {
@@ -79,7 +84,8 @@ impl Options {
 
 /// Does it, and gives what is to be printed, and whether all is well.
 pub fn run(options: &Options) -> Result<(String, bool)> {
-    let setup = Setup { isolated: Isolated::new()?, fault: options.fault.clone() };
+    let setup =
+        Setup { isolated: Isolated::new()?, fault: options.fault.clone(), keep: options.keep.clone() };
     let mut outcomes: Vec<Outcome> = Vec::new();
     if options.cycles > 0 {
         let kinds: BTreeSet<_> = options.kinds.iter().collect();

@@ -97,5 +97,13 @@ fn one_state(
         Err(error) => wrong.push(format!("no start after it: {error:#}")),
     }
     std::fs::remove_dir_all(folder)?;
+    if let (Some(keep), false) = (&setup.keep, wrong.is_empty()) {
+        // As the loss left it: the daemon has changed the other one.
+        let keep = keep.join(format!("state-{seed}"));
+        std::fs::create_dir_all(&keep)?;
+        let mut dice = Dice::new(seed);
+        let line = *dice.one_of(&recording.lines);
+        recording.picture.after_loss(line, &mut dice, &keep)?;
+    }
     Ok((at, wrong))
 }

@@ -93,6 +93,11 @@ pub fn read(text: &str, first: usize) -> Result<(Vec<Step>, usize)> {
         let Some((thread, rest)) = line.split_once(' ') else { continue };
         let rest = rest.trim_start();
         let at = first + n;
+        // It was killed before the call began, or within it.
+        if rest.starts_with("???") {
+            continue;
+        }
+        let rest = &rest.replace(" <detached ...>", " <unfinished ...>");
         if let Some(begun) = rest.strip_suffix(" <unfinished ...>") {
             open.insert(thread, (at, begun.to_owned()));
         } else if let Some(resumed) = rest.strip_prefix("<... ") {
@@ -243,9 +248,10 @@ mod tests {
 7 fsync(3) = -1 EIO (Input/output error) (INJECTED)
 7 fcntl(3, F_DUPFD_CLOEXEC, 3) = 4
 7 +++ killed by SIGKILL +++
+9 ???( <detached ...>
 8 unlink(\"\\x2f\\x61\" <unfinished ...>";
         let (steps, lines) = read(log, 100).unwrap();
-        assert_eq!(lines, 9);
+        assert_eq!(lines, 10);
         let a = PathBuf::from("/a");
         let expected = [
             (100, Some(100), Act::Open { fd: 3, path: a.clone(), create: true, truncate: false }),
@@ -253,7 +259,7 @@ mod tests {
             (103, Some(103), Act::Answer { numbers: vec![5] }),
             (105, Some(105), Act::Sync { fd: 3, done: false }),
             (106, Some(106), Act::Copy { from: 3, to: 4 }),
-            (108, None, Act::Unlink { path: a }),
+            (109, None, Act::Unlink { path: a }),
         ];
         assert_eq!(steps, expected.map(|(enter, exit, act)| Step { enter, exit, act }));
     }
