@@ -14,6 +14,9 @@ need systemd-analyze systemd
 need curl curl
 need jq jq
 need git git
+need mkfs.ext4 e2fsprogs
+need mkfs.xfs xfsprogs
+need bindfs bindfs
 need node nodejs
 need npm npm
 if [ -n "$missing" ]; then
