@@ -13,6 +13,7 @@ pub mod identity;
 pub mod lock;
 pub mod log;
 pub mod logfile;
+pub mod oversize;
 pub mod process;
 pub mod readable;
 pub mod readiness;

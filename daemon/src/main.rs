@@ -17,6 +17,7 @@ use minder_daemon::folder::{FolderError, Wide};
 use minder_daemon::hook::{Hooks, StatusFiles};
 use minder_daemon::lock::{self, Claim, LockError, StartLock, StoreLock};
 use minder_daemon::log::{self, Sink};
+use minder_daemon::oversize;
 use minder_daemon::process::Ends;
 use minder_daemon::readiness::Readiness;
 use minder_daemon::repair;
@@ -82,6 +83,7 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
     let (managed, journal) = (inherited.managed(), inherited.journal());
     let (passed, notifier) = inherited.take().map_err(|e| Failure::new(exit::CONFIG, e))?;
     let files = Limit::raise().map_err(|e| Failure::io("the limit on open files", &e.into()))?;
+    oversize::is_an_error().map_err(|e| Failure::io("the limit on the size of files", &e.into()))?;
 
     // Configuration: where the store and the socket are.
     let home = Home::from_env().map_err(|e| Failure::new(exit::CONFIG, e))?;

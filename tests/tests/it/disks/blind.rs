@@ -22,7 +22,7 @@ fn patient(world: &World) {
 /// A move is told to one who waits and to one who streams.
 fn is_followed(scene: &Scene, note: &str) {
     let mut client = scene.world.client();
-    let mut wait = scene.world.minder_as(&scene.s, "wait w --states all --json");
+    let mut wait = scene.world.minder_as(&scene.s, "wait w --json");
     let waiting = Running::asleep(&mut wait);
     let streaming =
         Running::asleep(&mut scene.world.minder_as(&scene.s, "watch stream w --json --no-announce"));
@@ -62,7 +62,7 @@ fn a_store_that_a_program_serves_is_followed_within_the_floor() {
     let scene = Scene::of(world);
     is_followed(&scene, "through it");
     // What another machine would write: the feed and the log change behind the program, and no notice comes.
-    let waiting = Running::asleep(&mut scene.world.minder_as(&scene.s, "wait w --states all --json"));
+    let waiting = Running::asleep(&mut scene.world.minder_as(&scene.s, "wait w --json"));
     let session = behind.join("sessions").join(scene.w.id.to_string());
     let timeline = session.join("timeline.jsonl");
     let seq = scene.w.events().last().unwrap().seq + 1;
@@ -91,9 +91,11 @@ fn without(what: &str) {
     let scene = Scene::of(world);
     let (calls, _) = what.split_once(':').unwrap();
     let log = scene.world.isolated.root().join("strace");
-    let wait = scene.world.minder_as(&scene.s, "wait w --states all --json");
+    let wait = scene.world.minder_as(&scene.s, "wait w --json");
     let options = ["-e", &format!("trace={calls}"), "-e", &format!("inject={what}")];
-    let waiting = Running::asleep(&mut traced(&wait, &options, &log));
+    let waiting = Running::new(&mut traced(&wait, &options, &log));
+    // Its first word is for the agent; it has asked the kernel before, or is about to look.
+    waiting.said();
     scene.w.declare(&mut scene.world.client(), State::Asking, Some("seen"));
     let told = waiting.end();
     assert!(told.code == 0 && told.out.contains("seen"), "{what}: {told:?}");
@@ -152,7 +154,7 @@ fn a_limit_of_the_system_leaves_the_floor() {
     patient(&world);
     let daemon = world.start();
     let scene = Scene::of(world);
-    let wait = scene.world.minder_as(&scene.s, "wait w --states all --json");
+    let wait = scene.world.minder_as(&scene.s, "wait w --json");
     // In a user namespace the limit is that namespace's own.
     let mut inside = Command::new("unshare");
     let script = "echo 0 >/proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";

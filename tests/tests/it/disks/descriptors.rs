@@ -2,6 +2,7 @@
 
 use std::os::unix::net::UnixStream;
 
+use minder_proto::state::State;
 use minder_tests::process;
 
 use super::Scene;
@@ -11,6 +12,11 @@ fn limit(pid: u32, files: &str) {
     let mut prlimit = std::process::Command::new("prlimit");
     prlimit.args(["--pid", &pid.to_string(), &format!("--nofile={files}:")]);
     assert!(process::run(&mut prlimit, b"", crate::world::LIMIT).unwrap().status.success());
+}
+
+fn moves(scene: &Scene) -> usize {
+    let notes = scene.w.moves().into_iter().filter_map(|(_, line)| line.note);
+    notes.filter(|note| note.starts_with("move")).count()
 }
 
 #[test]
@@ -27,7 +33,8 @@ fn without_a_descriptor_what_was_accepted_waits_and_nothing_is_lost() {
     let crowd: Vec<_> = (0..20).map(|_| UnixStream::connect(&socket).unwrap()).collect();
     let mut told = 0;
     for n in 0..20 {
-        match client.call(&scene.s.letter(&scene.w, format!("letter {n};"))) {
+        let state = if n % 2 == 0 { State::Review } else { State::Working };
+        match client.call(&scene.w.declaration(state, Some(&format!("move {n}")))) {
             Ok(_) => told += 1,
             Err(error) => {
                 assert_eq!(error.exit_code(), 74, "{error}");
@@ -42,10 +49,10 @@ fn without_a_descriptor_what_was_accepted_waits_and_nothing_is_lost() {
     limit(daemon.pid(), "4096");
     super::comes_back(&scene.world);
     scene.goes_on();
-    assert_eq!(scene.accepted("letter"), told);
+    assert_eq!(moves(&scene), told);
     daemon.kill();
     let daemon = scene.world.start();
-    assert_eq!(scene.accepted("letter"), told);
+    assert_eq!(moves(&scene), told);
     daemon.stop();
     scene.world.run("store check").ok();
 }

@@ -24,9 +24,9 @@ fn a_disk_that_becomes_read_only_refuses_and_what_was_told_outlives_it() {
     // Such a disk comes back by being mounted anew; then the next call is all that is needed.
     place.mount_again();
     assert!(scene.world.run("ls").ok().contains('w'));
+    scene.world.run("send w again").ok();
     let notes: Vec<_> = scene.w.moves().into_iter().filter_map(|(_, line)| line.note).collect();
     assert_eq!(notes, ["before"]);
-    scene.world.run("send w again").ok();
     scene.goes_on();
     scene.world.run("daemon stop").ok();
     scene.world.run("store check").ok();

@@ -8,7 +8,7 @@ use super::tree::{program_code, rust_files};
 /// The folders and files of `daemon/src`, from the ground up. A name may use those of the lines above its own, and of
 /// its own line only itself.
 const GROUND_UP: [&[&str]; 9] = [
-    &["exit", "faults", "folder", "descriptors", "args", "readable"],
+    &["exit", "faults", "folder", "descriptors", "args", "readable", "oversize"],
     &["lock", "logfile", "readiness", "service"],
     &["log", "store"],
     &["session", "check"],
