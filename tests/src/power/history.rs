@@ -51,8 +51,6 @@ pub enum Deed {
     },
     /// A message was acknowledged.
     Ack {
-        /// Label of the recipient.
-        label: String,
         /// The message.
         id: MessageId,
     },

@@ -235,8 +235,7 @@ impl<'a> Hand<'a> {
             };
             let Some(taken) = taken else { return };
             let ack = rpc::Ack { caller: speaker(&self.label), id: taken.id.to_string(), key: None };
-            let label = self.label.clone();
-            self.make(&ack, Deed::Ack { label, id: taken.id });
+            self.make(&ack, Deed::Ack { id: taken.id });
         }
     }
 

@@ -15,17 +15,27 @@ pub struct Outcome {
     /// What was wrong: where, and what.
     pub violations: Vec<String>,
     begun: Instant,
+    took: Duration,
 }
 
 impl Outcome {
     /// Nothing yet.
     pub fn new(method: String, unit: &'static str) -> Self {
-        Self { method, unit, rounds: 0, told: 0, violations: Vec::new(), begun: Instant::now() }
+        Self {
+            method,
+            unit,
+            rounds: 0,
+            told: 0,
+            violations: Vec::new(),
+            begun: Instant::now(),
+            took: Duration::ZERO,
+        }
     }
 
     /// A round is over, and this was wrong with it.
     pub fn round(&mut self, at: &str, wrong: Vec<String>) {
         self.rounds += 1;
+        self.took = self.begun.elapsed();
         if !wrong.is_empty() {
             let more = wrong.len().saturating_sub(SHOWN);
             let mut text = format!("{}: {at}:", self.method);
@@ -39,11 +49,6 @@ impl Outcome {
             self.violations.push(text);
         }
     }
-
-    /// Since its beginning.
-    pub fn took(&self) -> Duration {
-        self.begun.elapsed()
-    }
 }
 
 /// Most lines shown of one round.
@@ -56,7 +61,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
         "method", "", "", "answered", "violations", "seconds"
     );
     for o in outcomes {
-        let seconds = o.took().as_secs_f64();
+        let seconds = o.took.as_secs_f64();
         text.push_str(&format!(
             "{:<28}{:>8} {:<8}{:>10}{:>12}{:>10.1}\n",
             o.method,

@@ -18,6 +18,10 @@ use anyhow::{Context, Result, ensure};
 use super::dice::Dice;
 use super::trace::{Act, Step};
 
+mod content;
+
+use content::{Content, Style};
+
 type Node = usize;
 type Name = (Node, String);
 
@@ -254,7 +258,7 @@ impl Picture {
     pub fn after_loss(&self, line: usize, dice: &mut Dice, into: &Path) -> Result<()> {
         let begun = self.changes.partition_point(|c| c.enter < line);
         let changes = &self.changes[..begun];
-        let chosen = self.choose_names(changes, line, dice);
+        let chosen = choose_names(changes, line, dice);
         let mut names: BTreeMap<Name, Node> = BTreeMap::new();
         for change in changes.iter().enumerate().filter(|(i, _)| chosen.contains(i)).map(|(_, c)| c) {
             match &change.what {
@@ -289,49 +293,6 @@ impl Picture {
             }
         }
         self.build(&names, &files, into)
-    }
-
-    /// Which changes of names a loss leaves.
-    fn choose_names(&self, changes: &[Change], line: usize, dice: &mut Dice) -> BTreeSet<usize> {
-        let open: Vec<usize> = (0..changes.len()).filter(|i| !changes[*i].what.names().is_empty()).collect();
-        let durable = |i: &usize| changes[*i].durable < line;
-        let mut chosen: BTreeSet<usize> = open.iter().copied().filter(durable).collect();
-        let pending: Vec<usize> = open.iter().copied().filter(|i| !durable(i)).collect();
-        match dice.below(5) {
-            0 => chosen.extend(pending),
-            1 => {}
-            // In the order in which they were made, as file systems with a log of their own do it.
-            2 => {
-                let last = chosen.last().copied().unwrap_or(0);
-                let end = pending.get(dice.below(pending.len() + 1)).copied().unwrap_or(NEVER);
-                chosen.extend(pending.into_iter().filter(|i| *i < last.max(end)));
-            }
-            // Each folder for itself.
-            3 => {
-                let mut ends: HashMap<Node, usize> = HashMap::new();
-                for i in pending {
-                    let folder = changes[i].what.nodes()[0];
-                    let end = *ends.entry(folder).or_insert_with(|| changes.len() * dice.below(101) / 100);
-                    if i < end {
-                        chosen.insert(i);
-                    }
-                }
-            }
-            _ => {
-                let chance = *dice.one_of(&[10, 50, 90]);
-                chosen.extend(pending.into_iter().filter(|_| dice.percent(chance)));
-            }
-        }
-        // What builds on another change of the same name is not there without it.
-        let mut needed: BTreeSet<&Name> = BTreeSet::new();
-        for i in open.into_iter().rev() {
-            let names = changes[i].what.names();
-            if chosen.contains(&i) || names.iter().any(|n| needed.contains(n)) {
-                chosen.insert(i);
-                needed.extend(names);
-            }
-        }
-        chosen
     }
 
     fn build(&self, names: &BTreeMap<Name, Node>, files: &HashMap<Node, Content>, into: &Path) -> Result<()> {
@@ -390,90 +351,47 @@ impl Picture {
     }
 }
 
-/// How the changes of a file that are not durable come to be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
-    All,
-    Nothing,
-    Whole,
-    Sectors,
-    Torn,
-    Grown,
-}
-
-impl Style {
-    const ALL: [Self; 6] = [Self::All, Self::Nothing, Self::Whole, Self::Sectors, Self::Torn, Self::Grown];
-
-    fn any(dice: &mut Dice) -> Self {
-        *dice.one_of(&Self::ALL)
-    }
-
-    /// This one for most files, another for some.
-    fn or_another(self, dice: &mut Dice) -> Self {
-        if dice.percent(60) { self } else { Self::any(dice) }
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-struct Content(Vec<u8>);
-
-/// The unit that a disk writes whole.
-const SECTOR: usize = 512;
-
-impl Content {
-    fn apply(&mut self, what: &What) {
-        match what {
-            What::Bytes { offset, bytes, .. } => self.write(*offset as usize, bytes),
-            What::Size { len, .. } => self.0.resize(*len as usize, 0),
-            What::Grow { len, .. } => self.grow(*len as usize),
-            What::Put { .. } | What::Take { .. } | What::Move { .. } => {}
+/// Which changes of names a loss leaves.
+fn choose_names(changes: &[Change], line: usize, dice: &mut Dice) -> BTreeSet<usize> {
+    let open: Vec<usize> = (0..changes.len()).filter(|i| !changes[*i].what.names().is_empty()).collect();
+    let durable = |i: &usize| changes[*i].durable < line;
+    let mut chosen: BTreeSet<usize> = open.iter().copied().filter(durable).collect();
+    let pending: Vec<usize> = open.iter().copied().filter(|i| !durable(i)).collect();
+    match dice.below(5) {
+        0 => chosen.extend(pending),
+        1 => {}
+        // In the order in which they were made, as file systems with a log of their own do it.
+        2 => {
+            let last = chosen.last().copied().unwrap_or(0);
+            let end = pending.get(dice.below(pending.len() + 1)).copied().unwrap_or(NEVER);
+            chosen.extend(pending.into_iter().filter(|i| *i < last.max(end)));
         }
-    }
-
-    fn apply_in_part(&mut self, what: &What, style: Style, dice: &mut Dice) {
-        let What::Bytes { offset, bytes, .. } = what else {
-            // A size comes or does not.
-            let comes = match style {
-                Style::All | Style::Grown => true,
-                Style::Nothing => false,
-                Style::Whole | Style::Sectors | Style::Torn => dice.percent(50),
-            };
-            if comes {
-                self.apply(what);
-            }
-            return;
-        };
-        let offset = *offset as usize;
-        match style {
-            Style::All => self.apply(what),
-            Style::Nothing => {}
-            Style::Whole if dice.percent(50) => self.apply(what),
-            Style::Whole => {}
-            Style::Grown => self.grow(offset + bytes.len()),
-            Style::Torn => self.write(offset, &bytes[..dice.below(bytes.len() + 1)]),
-            Style::Sectors => {
-                let mut at = 0;
-                while at < bytes.len() {
-                    let end = (SECTOR - (offset + at) % SECTOR + at).min(bytes.len());
-                    if dice.percent(50) {
-                        self.write(offset + at, &bytes[at..end]);
-                    }
-                    at = end;
+        // Each folder for itself.
+        3 => {
+            let mut ends: HashMap<Node, usize> = HashMap::new();
+            for i in pending {
+                let folder = changes[i].what.nodes()[0];
+                let end = *ends.entry(folder).or_insert_with(|| changes.len() * dice.below(101) / 100);
+                if i < end {
+                    chosen.insert(i);
                 }
             }
         }
-    }
-
-    fn write(&mut self, offset: usize, bytes: &[u8]) {
-        self.grow(offset + bytes.len());
-        self.0[offset..offset + bytes.len()].copy_from_slice(bytes);
-    }
-
-    fn grow(&mut self, len: usize) {
-        if self.0.len() < len {
-            self.0.resize(len, 0);
+        _ => {
+            let chance = *dice.one_of(&[10, 50, 90]);
+            chosen.extend(pending.into_iter().filter(|_| dice.percent(chance)));
         }
     }
+    // What builds on another change of the same name is not there without it.
+    let mut needed: BTreeSet<&Name> = BTreeSet::new();
+    for i in open.into_iter().rev() {
+        let names = changes[i].what.names();
+        if chosen.contains(&i) || names.iter().any(|n| needed.contains(n)) {
+            chosen.insert(i);
+            needed.extend(names);
+        }
+    }
+    chosen
 }
 
 /// Every file and link below a folder, with its bytes or its target.

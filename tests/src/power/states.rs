@@ -37,6 +37,9 @@ pub fn run(setup: &Setup, count: usize, seed: u64) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// Where, and what was wrong there.
+type Seen = (String, Vec<String>);
+
 fn look_at(
     setup: &Setup,
     recording: &Recording,
@@ -47,7 +50,7 @@ fn look_at(
 ) -> Result<()> {
     let next = AtomicUsize::new(0);
     let enough = AtomicBool::new(false);
-    let found: Mutex<Vec<(usize, Result<(String, Vec<String>)>)>> = Mutex::default();
+    let found: Mutex<Vec<(usize, Result<Seen>)>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
@@ -74,12 +77,7 @@ fn look_at(
     Ok(())
 }
 
-fn one_state(
-    setup: &Setup,
-    recording: &Recording,
-    folder: &Path,
-    seed: u64,
-) -> Result<(String, Vec<String>)> {
+fn one_state(setup: &Setup, recording: &Recording, folder: &Path, seed: u64) -> Result<Seen> {
     let mut dice = Dice::new(seed);
     let line = *dice.one_of(&recording.lines);
     std::fs::create_dir(folder)?;
