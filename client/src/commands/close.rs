@@ -14,7 +14,7 @@ use crate::link::as_caller;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 What minder did not start is left running. The session's files lie in trash/ for
-seven days.
+store.trash_days (seven, if nobody set it otherwise).
 
 Example:
   minder close api --note 'merged and deployed'")]
