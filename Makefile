@@ -20,11 +20,16 @@ release: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(LINK))
 bench: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(LINK))
 RELEASE := target/$(HOST)/release
 
-.PHONY: help demo test power bench fuzz lint docs release install
+# How much `make crash` does. `.ci/run` does less of it.
+CRASH_ROUNDS ?= 1000
+CRASH_POINTS ?= all
+
+.PHONY: help demo test crash power bench fuzz lint docs release install
 
 help:
 	@echo 'make demo      builds minder and shows it at work in a throw-away store'
 	@echo 'make test      installs what the tests need and runs them all'
+	@echo 'make crash     kills the daemon a thousand times and wherever else it hurts, and looks for what is lost'
 	@echo 'make power     takes the power away from daemons under load, on real disks and on rebuilt ones'
 	@echo 'make install   puts minder and minderd into $(BIN)'
 	@echo 'make lint      format, clippy and documentation, with warnings as errors'
@@ -41,6 +46,13 @@ test:
 	tests/setup.sh
 	$(CARGO) build --locked $(TESTED)
 	$(CARGO) test --locked --no-fail-fast $(TESTED) -- $(TESTS)
+
+# First what must hold, then whether what breaks it would be found.
+crash:
+	tests/setup.sh
+	$(CARGO) build --locked $(TESTED)
+	target/debug/crash --rounds $(CRASH_ROUNDS) --points $(CRASH_POINTS)
+	target/debug/crash --faults
 
 # What is left after a loss of power: on ext4 and XFS images, which needs root and loop devices, and rebuilt from a
 # record of a daemon's calls. With POWER='--cycles 24 --states 200' less of it.

@@ -17,13 +17,15 @@ pub const KILL_LINGER: &str = "MINDER_KILL_LINGER";
 pub const SIZES: &str = "MINDER_SIZES";
 
 /// Every place at which the daemon can be killed: before and after each step that changes a file.
-pub const KILL_POINTS: [&str; 25] = [
+pub const KILL_POINTS: [&str; 27] = [
     // A commit.
     "journal.before-write",
     "journal.after-write",
     "journal.after-flush",
     "apply.before-op",
     "replace.written",
+    "seal.before-rename",
+    "retire.before-rename",
     "apply.after-op",
     "feed.before-append",
     "feed.rotated",

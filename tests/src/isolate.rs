@@ -37,7 +37,17 @@ impl Isolated {
         // What is started here has the dispositions of a program that was started from a terminal.
         INHERITED.call_once(dispositions::reset);
         // Not below TMPDIR, which can be long: a socket's address ends at 107 bytes.
-        let root = tempfile::Builder::new().prefix("mt-").tempdir_in("/tmp")?;
+        Self::new_in(Path::new("/tmp"))
+    }
+
+    /// The same where no disk has to be waited for, if there is such a place.
+    pub fn in_memory() -> Result<Arc<Self>> {
+        let memory = Path::new("/dev/shm");
+        Self::new_in(if memory.is_dir() { memory } else { Path::new("/tmp") })
+    }
+
+    fn new_in(folder: &Path) -> Result<Arc<Self>> {
+        let root = tempfile::Builder::new().prefix("mt-").tempdir_in(folder)?;
         let isolated = Self { root, bin: program_folder()? };
         for folder in [isolated.home(), isolated.runtime_dir(), isolated.tmp()] {
             std::fs::create_dir(&folder)?;

@@ -8,6 +8,7 @@
 //! | [`claude`] | Claude Code with its first-run questions answered, headless or in a terminal; recording hooks |
 //! | [`fake`] | a stand-in for a harness that runs hooks |
 //! | [`tmux`] | a private tmux server: keys, pastes, screens |
+//! | [`crash`] | the crash harness: a daemon that is killed, and histories that its store is held against |
 //! | [`power`] | what is left after a loss of power, compared with what callers were answered |
 //! | [`process`], [`files`] | processes by pidfd; waiting for files by inotify |
 //! | [`garbage`], [`heap`] | bytes that no parser should be given; how much memory a piece of work takes |
@@ -41,6 +42,7 @@
 //! it holds directives: begin prompts with plain words.
 
 pub mod claude;
+pub mod crash;
 mod dispositions;
 pub mod fake;
 pub mod files;

@@ -11,6 +11,7 @@ use minder_proto::{timeline, trial};
 
 use super::disk::{self, DiskError, at};
 use super::durable::Touched;
+use super::kill_point::reach;
 use super::op::Op;
 use super::recover::is_beginning;
 
@@ -151,6 +152,7 @@ impl Files {
                 let sealed = self.path(dir).join(timeline::sealed_name(*first));
                 self.open.remove(&format!("{dir}/{}", timeline::ACTIVE));
                 if !sealed.exists() {
+                    reach("seal.before-rename");
                     std::fs::rename(&active, &sealed).map_err(at(&active))?;
                 }
                 self.touched.file(&sealed);
@@ -160,6 +162,7 @@ impl Files {
                 let dir = format!("sessions/{session}");
                 self.open.retain(|file, _| !file.starts_with(&dir));
                 let (from, to) = (self.path(&dir), self.root.join("trash").join(session.to_string()));
+                reach("retire.before-rename");
                 match std::fs::rename(&from, &to) {
                     Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                     Err(e) => return Err(at(&from)(e)),

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 /// Bytes allocated for a segment of the journal.
 pub fn journal_segment() -> u64 {
-    if small() { 128 << 10 } else { 16 << 20 }
+    if small() { 16 << 10 } else { 16 << 20 }
 }
 
 /// A checkpoint is begun when the journal is this long, in bytes.
 pub fn checkpoint() -> u64 {
-    if small() { 512 << 10 } else { 64 << 20 }
+    if small() { 32 << 10 } else { 64 << 20 }
 }
 
 /// A checkpoint is begun after this long without a commit.
@@ -30,7 +30,7 @@ pub fn timeline_segment() -> u64 {
 
 /// A feed longer than this is moved aside and begun anew, in bytes.
 pub fn feed() -> u64 {
-    if small() { 64 << 10 } else { 8 << 20 }
+    if small() { 8 << 10 } else { 8 << 20 }
 }
 
 #[cfg(feature = "kill-points")]
