@@ -230,6 +230,7 @@ impl Daemon {
         server::message::register(&mut methods);
         server::watch::register(&mut methods);
         server::hook::register(&mut methods);
+        server::store::register(&mut methods);
 
         // What was left in the spool is taken before the first call. Then the processes that ended meanwhile are said:
         // what was left may tell that a turn was over before its process was.

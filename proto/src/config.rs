@@ -194,11 +194,21 @@ impl Default for Follow {
 }
 
 /// `store.*`
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Store {
     /// `flush` (default), or `none` for throw-away stores: a power cut may then lose what was told.
     pub durability: Durability,
+    /// How many days a closed session lies in the trash (default 7).
+    pub trash_days: u32,
+    /// After how many days history is dropped that nothing waits for (default 90).
+    pub keep_days: u32,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { durability: Durability::Flush, trash_days: 7, keep_days: 90 }
+    }
 }
 
 /// Whether a commit waits for the device.
@@ -270,7 +280,7 @@ pub enum ConfigError {
 }
 
 /// Keys that a variable may set: `adopt.mode` is `MINDER_ADOPT_MODE`.
-pub const KEYS: [&str; 14] = [
+pub const KEYS: [&str; 16] = [
     "adopt.mode",
     "adopt.ignore",
     "adopt.text",
@@ -285,6 +295,8 @@ pub const KEYS: [&str; 14] = [
     "mailbox.visibility",
     "exec.timeout",
     "follow.backstop",
+    "store.trash_days",
+    "store.keep_days",
 ];
 
 /// The variable of a key.
@@ -354,7 +366,12 @@ fn from_variable(key: &str, value: &str) -> Result<toml::Value, String> {
             "false" | "0" => toml::Value::Boolean(false),
             _ => return Err(format!("not true or false: {value:?}")),
         },
-        "hook.max_chars" | "queue.max_messages" | "message.max_bytes" | "delivery.max_attempts" => {
+        "hook.max_chars"
+        | "queue.max_messages"
+        | "message.max_bytes"
+        | "delivery.max_attempts"
+        | "store.trash_days"
+        | "store.keep_days" => {
             if value.is_empty() || !value.bytes().all(|b| b.is_ascii_digit()) {
                 return Err(format!("not a whole number: {value:?}"));
             }
@@ -373,6 +390,8 @@ fn check(config: &Config) -> Result<(), (&'static str, String)> {
     range("queue.max_messages", config.queue.max_messages, 1, 100_000)?;
     range("message.max_bytes", config.message.max_bytes, 1, crate::event::BODY_MAX)?;
     range("delivery.max_attempts", config.delivery.max_attempts as usize, 1, 1_000_000)?;
+    range("store.trash_days", config.store.trash_days as usize, 0, 36_500)?;
+    range("store.keep_days", config.store.keep_days as usize, 1, 36_500)?;
     for (key, span) in [
         ("delivery.evidence_timeout", config.delivery.evidence_timeout),
         ("delivery.max_age", config.delivery.max_age),
@@ -415,7 +434,7 @@ mod tests {
                 "adopt.ignore" => "/x:/y",
                 "adopt.text" => "false",
                 "hooks.brief" => "never",
-                k if k.contains("max_age") || k.contains("keep") => "3d",
+                k if k.contains("max_age") || k == "adopt.keep" => "3d",
                 k if k.contains("timeout") || k.contains("visibility") || k.contains("backstop") => "7s",
                 _ => "777",
             };

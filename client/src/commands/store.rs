@@ -1,5 +1,5 @@
-//! `store path`, `store check` and `store repair`: where the store is, whether its files are whole, and what can be done
-//! about it. The daemon's program does that, since only it knows the journal.
+//! `store path`, `store check`, `store repair` and `store compact`: where the store is, whether its files are whole, what
+//! can be done about it, and how it gets smaller. The daemon's program checks and repairs, since only it knows the journal.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -7,12 +7,14 @@ use std::process::Command;
 
 use clap::{Args, Subcommand};
 use minder_proto::error::exit;
+use minder_proto::rpc::Compact;
 use serde::Serialize;
 
 use crate::autostart::{StartError, find_program};
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::fault::CommandError;
+use crate::link::as_caller;
 
 /// Options of `store`.
 #[derive(Args, Debug)]
@@ -29,7 +31,13 @@ enum StoreCommand {
     Check(CheckArgs),
     /// Set aside what cannot be read, and rebuild what can be; no daemon may run
     Repair(RepairArgs),
+    /// Make the store as small as it can be without anything that counts
+    #[command(after_help = COMPACT_HELP)]
+    Compact,
 }
+
+const COMPACT_HELP: &str = "What the daemon does by itself, at once: rewrites ledgers without what is settled, empties the journal, \
+                            begins the feed anew, and takes away what is older than store.trash_days and store.keep_days say.";
 
 /// Options of `store check`.
 #[derive(Args, Debug)]
@@ -69,6 +77,7 @@ pub fn run(args: &StoreArgs, context: &mut Context) -> Outcome {
         StoreCommand::Path => path(context),
         StoreCommand::Check(args) => become_daemon("--check", args.path.as_ref(), context),
         StoreCommand::Repair(args) => become_daemon("--repair", args.path.as_ref(), context),
+        StoreCommand::Compact => compact(context),
     }
 }
 
@@ -80,6 +89,26 @@ fn path(context: &mut Context) -> Outcome {
             .object(&Place { path: home.root().to_string_lossy(), exists: home.root().is_dir() })?;
     } else {
         context.printer.line(home.root().display().to_string())?;
+    }
+    Ok(exit::OK)
+}
+
+fn compact(context: &mut Context) -> Outcome {
+    let call = Compact { caller: as_caller(&context.caller) };
+    let answer = context.daemon()?.call(&call)?;
+    if context.printer.is_json() {
+        context.printer.object(&answer)?;
+        return Ok(exit::OK);
+    }
+    let plural = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+    let lines = [
+        format!("{} rewritten, {} bytes shorter", plural(answer.rewritten, "ledger"), answer.shorter),
+        format!("{} bytes of journal gone", answer.journal),
+        format!("{} gone from the trash", plural(answer.trashed, "closed session")),
+        format!("{} of old history dropped", plural(answer.segments, "segment")),
+    ];
+    for line in lines {
+        context.printer.line(line)?;
     }
     Ok(exit::OK)
 }

@@ -23,6 +23,8 @@ pub struct Overlay {
     retired: BTreeSet<SessionId>,
     /// Sessions that a start would move to `quarantine/`.
     aside: BTreeSet<SessionId>,
+    /// Sessions whose folders leave the trash for good.
+    erased: BTreeSet<SessionId>,
 }
 
 /// A file: the beginning of one on the disk, and what comes after that.
@@ -94,11 +96,16 @@ impl Overlay {
             files: BTreeMap::new(),
             retired: BTreeSet::new(),
             aside: BTreeSet::new(),
+            erased: BTreeSet::new(),
         }
     }
 
     /// Where a file or folder that the picture does not hold itself lies on the disk.
     fn place(&self, file: &str) -> Option<PathBuf> {
+        let trashed = session_in(file, "trash");
+        if trashed.or(session_in(file, "sessions")).is_some_and(|s| self.erased.contains(&s)) {
+            return None;
+        }
         if let Some(session) = session_in(file, "sessions") {
             let left = self.retired.contains(&session) || self.aside.contains(&session);
             return (!left).then(|| self.root.join(file));
@@ -210,6 +217,17 @@ impl Overlay {
         }
     }
 
+    /// A session's folder leaves the trash for good.
+    fn erase(&mut self, session: SessionId) {
+        let dir = format!("trash/{session}");
+        let names: Vec<String> = self.under(&dir).map(|(name, _)| name.to_owned()).collect();
+        for name in names {
+            self.files.remove(&format!("{dir}/{name}"));
+        }
+        self.retired.remove(&session);
+        self.erased.insert(session);
+    }
+
     /// Names in a folder, and whether each is a folder itself, in order. A folder that is not there is empty.
     pub fn names(&self, dir: &str) -> Result<BTreeMap<String, bool>, Trouble> {
         let mut names = BTreeMap::new();
@@ -228,6 +246,9 @@ impl Overlay {
             Some(Err(_)) | None => {}
         }
         for session in self.retired.iter().chain(&self.aside).filter(|_| dir == "sessions") {
+            names.remove(&session.to_string());
+        }
+        for session in self.erased.iter().filter(|_| dir == "sessions" || dir == "trash") {
             names.remove(&session.to_string());
         }
         names.extend(self.retired.iter().filter(|_| dir == "trash").map(|s| (s.to_string(), true)));
@@ -303,7 +324,10 @@ impl Target for Overlay {
                 Ok(None)
             }
             Op::Remove { file } => {
-                self.files.insert(self.lies(file), None);
+                match op.trashed() {
+                    Some(session) => self.erase(session),
+                    None => drop(self.files.insert(self.lies(file), None)),
+                }
                 Ok(None)
             }
             Op::Seal { dir, first } => self.seal(dir, *first).map(|()| None),

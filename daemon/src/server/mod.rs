@@ -20,6 +20,7 @@ pub mod peer;
 pub mod session;
 pub mod spooled;
 pub mod stall;
+pub mod store;
 pub mod version;
 pub mod watch;
 

@@ -9,6 +9,7 @@ use minder_proto::id::SessionId;
 use minder_proto::stamp::Stamp;
 
 use super::close;
+use super::retention::{self, Tidied};
 use crate::store::{Session, State, Store};
 
 /// How often it is looked.
@@ -28,9 +29,8 @@ fn is_over(session: &Session, state: &State, now: Stamp, keep: Duration) -> bool
 }
 
 /// Closes what is over.
-pub async fn close_what_is_over(store: &Store) -> Result<usize, Fault> {
+pub async fn close_what_is_over(store: &Store, now: Stamp) -> Result<usize, Fault> {
     let keep = store.config().adopt.keep.0;
-    let now = Stamp::now();
     let over: Vec<SessionId> = store
         .read(move |state| {
             let over = state.sessions().filter(|s| is_over(s, state, now, keep));
@@ -54,11 +54,16 @@ pub async fn close_what_is_over(store: &Store) -> Result<usize, Fault> {
     Ok(over.len())
 }
 
-/// Looks at start and every hour.
+/// Looks at start and every hour; so does what is kept for a time.
 pub async fn run(store: Store) {
     loop {
-        if let Err(fault) = close_what_is_over(&store).await {
+        if let Err(fault) = close_what_is_over(&store, Stamp::now()).await {
             tracing::debug!(%fault, "sessions that are over could not be closed yet");
+        }
+        match retention::tidy(&store, Stamp::now()).await {
+            Ok(tidied) if tidied == Tidied::default() => {}
+            Ok(tidied) => tracing::info!(?tidied, "what was kept long enough is gone"),
+            Err(fault) => tracing::debug!(%fault, "what was kept long enough could not be taken away yet"),
         }
         tokio::time::sleep(EVERY).await;
     }

@@ -8,6 +8,7 @@ mod create;
 mod declare;
 pub mod lifetime;
 mod resolve;
+pub mod retention;
 mod set;
 
 pub(crate) use close::from_minder;

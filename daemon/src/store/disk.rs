@@ -91,6 +91,14 @@ pub fn remove(path: &Path) -> Result<(), DiskError> {
     }
 }
 
+/// Removes a folder with all that is in it; one that is not there is removed already.
+pub fn remove_tree(path: &Path) -> Result<(), DiskError> {
+    match std::fs::remove_dir_all(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(at(path)(e)),
+        _ => Ok(()),
+    }
+}
+
 /// Makes what was created or renamed in a folder durable.
 pub fn sync_dir(path: &Path) -> Result<(), DiskError> {
     File::open(path).and_then(|d| d.sync_all()).map_err(at(path))

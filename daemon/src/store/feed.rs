@@ -20,13 +20,15 @@ pub struct Feed {
     n: u64,
     /// Lines were lost: the next write says `all`.
     behind: bool,
+    /// The next write begins a new file.
+    anew: bool,
 }
 
 impl Feed {
     /// Opens the feed and goes on with its numbers.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
         let (file, len, n) = open(path).map_err(at(path))?;
-        Ok(Self { path: path.to_owned(), file, len, n, behind: false })
+        Ok(Self { path: path.to_owned(), file, len, n, behind: false, anew: false })
     }
 
     /// Rings for these lines.
@@ -44,6 +46,13 @@ impl Feed {
     /// more, and is not known to have been durable.
     pub fn drop_aside(&self) -> Result<(), DiskError> {
         disk::remove(&aside(&self.path))
+    }
+
+    /// Begins a new file, which asks every follower to look at everything once.
+    pub fn begin_anew(&mut self) {
+        self.anew = true;
+        self.ring_all();
+        self.anew = false;
     }
 
     fn write(&mut self, mut lines: Vec<FeedLine>) {
@@ -79,7 +88,7 @@ impl Feed {
             let (file, len, _) = open(&self.path)?;
             (self.file, self.len) = (file, len);
         }
-        if self.len > sizes::feed() {
+        if self.len > sizes::feed() || self.anew && self.len > 0 {
             std::fs::rename(&self.path, aside(&self.path))?;
             reach("feed.rotated");
             let (file, len, _) = open(&self.path)?;

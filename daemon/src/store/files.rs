@@ -143,7 +143,11 @@ impl Files {
             Op::Remove { file } => {
                 let path = self.path(file);
                 self.open.remove(file);
-                disk::remove(&path)?;
+                if op.trashed().is_some() {
+                    disk::remove_tree(&path)?;
+                } else {
+                    disk::remove(&path)?;
+                }
                 self.touched.parent(&path);
                 Ok(())
             }

@@ -17,6 +17,7 @@ use minder_proto::trial;
 use tokio::sync::oneshot;
 
 mod again;
+mod compact;
 mod disk;
 mod durable;
 mod feed;
@@ -37,6 +38,7 @@ mod state;
 mod sweep;
 mod txn;
 
+pub use compact::Compacted;
 pub use disk::DiskError;
 pub use owner::{Counters, Observer};
 pub use patience::Pauses;
@@ -215,6 +217,13 @@ impl Store {
         };
         self.commands.send(Command::Read(Box::new(look))).map_err(|_| down())?;
         answer.await.map_err(|_| down())
+    }
+
+    /// Makes the store as small as it can be without anything that counts.
+    pub async fn compact(&self) -> Result<Compacted, Fault> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Compact(reply)).map_err(|_| down())?;
+        answer.await.map_err(|_| down())?
     }
 
     /// Makes everything durable in the files and ends the owner's thread. Later calls are refused.

@@ -26,9 +26,9 @@ pub enum Op {
         /// Its content.
         bytes: Vec<u8>,
     },
-    /// The file is gone.
+    /// The file is gone; or the folder of a session in the trash, with all that is in it.
     Remove {
-        /// The file.
+        /// The file, or `trash/<id>`.
         file: String,
     },
     /// The session's active timeline gets its sealed name.
@@ -57,6 +57,14 @@ impl Op {
             Self::Append { file, .. } | Self::Replace { file, .. } | Self::Remove { file } => file.clone(),
             Self::Seal { dir, .. } => dir.clone(),
             Self::Retire { session } => format!("sessions/{session}"),
+        }
+    }
+
+    /// The session whose folder this takes out of the trash.
+    pub fn trashed(&self) -> Option<SessionId> {
+        match self {
+            Self::Remove { file } => file.strip_prefix("trash/")?.parse().ok(),
+            _ => None,
         }
     }
 

@@ -15,8 +15,10 @@ use minder_proto::layout::Home;
 use minder_proto::record::Process;
 use minder_proto::stamp::Stamp;
 use minder_proto::trial;
+use tokio::sync::oneshot;
 
 use super::again;
+use super::compact::Compacted;
 use super::disk::DiskError;
 use super::durable::Flush;
 use super::feed::Feed;
@@ -58,6 +60,8 @@ pub enum Command {
         /// How it went.
         result: Result<(), DiskError>,
     },
+    /// Rewrite every ledger that can be shorter, begin the feed anew, and make the journal empty.
+    Compact(oneshot::Sender<Result<Compacted, Fault>>),
     /// Finish: everything is applied, synced, and the journal empty if the disk lets it.
     Stop(Sender<()>),
     /// End as a crash does.
@@ -181,6 +185,9 @@ impl Owner {
                 Command::Write(job) | Command::WriteOnFiles(job) => next = self.group(job),
                 Command::Read(look) => look(&self.state),
                 Command::Synced { last, result } => self.checkpoint_synced(last, result),
+                Command::Compact(reply) => {
+                    let _ = reply.send(self.compact());
+                }
                 Command::Stop(done) => return Some(done),
                 #[cfg(test)]
                 Command::Vanish(_) => unreachable!("nobody else uses a store that vanishes"),
@@ -363,7 +370,7 @@ impl Owner {
     }
 
     /// Why nothing new is taken right now, if so; tries whether it is over.
-    fn refuses(&mut self) -> Option<String> {
+    pub(super) fn refuses(&mut self) -> Option<String> {
         self.try_disk();
         self.why_refused()
     }
@@ -471,7 +478,7 @@ impl Owner {
 
     /// Rewrites long ledgers, switches the journal, and opens what is to be flushed.
     fn begin_checkpoint(&mut self) -> Option<(u64, Flush)> {
-        if let Err(error) = self.rewrite_ledgers() {
+        if let Err(error) = self.rewrite_ledgers(sizes::ledger()) {
             tracing::warn!(%error, "a ledger could not be rewritten");
         }
         if !self.unapplied.is_empty() {
@@ -524,47 +531,72 @@ impl Owner {
         Ok(())
     }
 
-    /// Replaces ledgers and key lists that have grown with what still counts in them.
-    fn rewrite_ledgers(&mut self) -> Result<(), DiskError> {
-        let mut ops = Vec::new();
-        let mut lengths: Vec<(Option<SessionId>, u64)> = Vec::new();
-        let long = self.state.sessions.iter().filter(|(_, s)| s.inbox.queue_len > sizes::ledger());
-        let long = long.map(|(id, s)| (Some(*id), s.inbox.queue.to_lines()));
-        let operator = (self.state.operator.queue_len > sizes::ledger())
-            .then(|| (None, self.state.operator.queue.to_lines()));
-        for (id, lines) in long.chain(operator) {
+    /// Replaces ledgers and key lists that are longer than this, and longer than what still counts in them; gives how
+    /// many, and how many bytes went.
+    pub(super) fn rewrite_ledgers(&mut self, over: u64) -> Result<(usize, u64), DiskError> {
+        fn lines<T: serde::Serialize>(lines: impl IntoIterator<Item = T>) -> Vec<u8> {
             let mut bytes = Vec::new();
             for line in lines {
-                serde_json::to_writer(&mut bytes, &line).expect("a ledger line is plain data");
-                bytes.push(b'\n');
-            }
-            let dir = id.map_or_else(|| "operator".to_owned(), |id| format!("sessions/{id}"));
-            lengths.push((id, bytes.len() as u64));
-            ops.push(Op::Replace { file: format!("{dir}/queue.jsonl"), bytes });
-        }
-        let oldest = Stamp::now().minus(KEYS_KEPT);
-        let keys = (self.state.keys_len > sizes::ledger()).then(|| {
-            self.state.keys.retain(|_, k| k.at >= oldest);
-            let mut bytes = Vec::new();
-            for (key, k) in &self.state.keys {
-                let line = minder_proto::record::KeyLine {
-                    key: key.clone(),
-                    at: k.at,
-                    sum: k.sum,
-                    result: k.result.clone(),
-                };
-                serde_json::to_writer(&mut bytes, &line).expect("a key line is plain data");
+                serde_json::to_writer(&mut bytes, &line).expect("a line of a ledger is plain data");
                 bytes.push(b'\n');
             }
             bytes
-        });
-        let keys_len = keys.as_ref().map(|b| b.len() as u64);
-        ops.extend(keys.map(|bytes| Op::Replace { file: "keys.jsonl".into(), bytes }));
-        if ops.is_empty() {
-            return Ok(());
         }
-        self.journal.commit(std::slice::from_ref(&ops))?;
+        let mut ops = Vec::new();
+        let mut lengths: Vec<(Option<SessionId>, u64)> = Vec::new();
+        let mut shorter = 0;
+        let inboxes = self.state.sessions.iter().map(|(id, s)| (Some(*id), &s.inbox));
+        for (id, inbox) in inboxes.chain([(None, &*self.state.operator)]) {
+            if inbox.queue_len <= over {
+                continue;
+            }
+            let bytes = lines(inbox.queue.to_lines());
+            let len = bytes.len() as u64;
+            if len < inbox.queue_len {
+                shorter += inbox.queue_len - len;
+                lengths.push((id, len));
+                let dir = id.map_or_else(|| "operator".to_owned(), |id| format!("sessions/{id}"));
+                ops.push(Op::Replace { file: format!("{dir}/queue.jsonl"), bytes });
+            }
+        }
+        let oldest = Stamp::now().minus(KEYS_KEPT);
+        let mut keys_len = None;
+        if self.state.keys_len > over {
+            self.state.keys.retain(|_, k| k.at >= oldest);
+            let keys = self.state.keys.iter().map(|(key, k)| minder_proto::record::KeyLine {
+                key: key.clone(),
+                at: k.at,
+                sum: k.sum,
+                result: k.result.clone(),
+            });
+            let bytes = lines(keys);
+            let len = bytes.len() as u64;
+            if len < self.state.keys_len {
+                shorter += self.state.keys_len - len;
+                keys_len = Some(len);
+                ops.push(Op::Replace { file: "keys.jsonl".into(), bytes });
+            }
+        }
+        if ops.is_empty() {
+            return Ok((0, 0));
+        }
+        let rewritten = ops.len();
+        // As many as one commit can hold; each is whole by itself.
+        let mut group: Vec<Op> = Vec::new();
+        let mut groups = Vec::new();
+        let mut size = 0;
         for op in ops {
+            let more = op::encode(std::slice::from_ref(&op)).len();
+            if size + more > RECORD_MAX / 2 && !group.is_empty() {
+                groups.push(std::mem::take(&mut group));
+                size = 0;
+            }
+            size += more;
+            group.push(op);
+        }
+        groups.push(group);
+        self.journal.commit(&groups)?;
+        for op in groups.into_iter().flatten() {
             self.apply(op);
         }
         for (id, len) in lengths {
@@ -579,7 +611,7 @@ impl Owner {
         if let Some(len) = keys_len {
             self.state.keys_len = len;
         }
-        Ok(())
+        Ok((rewritten, shorter))
     }
 
     fn publish(&mut self, commits: u64) {
@@ -592,16 +624,22 @@ impl Owner {
 
     /// A clean stop: a checkpoint, in line.
     fn finish(&mut self) {
+        self.checkpoint_now();
+    }
+
+    /// A checkpoint, in line; says if the journal before it is gone.
+    pub(super) fn checkpoint_now(&mut self) -> bool {
         self.retry_unapplied();
         if !self.unapplied.is_empty() {
-            return; // the journal keeps it
+            return false; // the journal keeps it
         }
         if let Some(paths) = self.checkpoint.running.take() {
             self.files.touch_again(paths);
         }
-        let Some((last, flush)) = self.begin_checkpoint() else { return };
+        let Some((last, flush)) = self.begin_checkpoint() else { return false };
         let result = flush.run();
         self.checkpoint_synced(last, result);
+        self.checkpoint.running.is_none() && !self.checkpoint.due
     }
 }
 

@@ -73,6 +73,8 @@ pub struct Txn<'a> {
     keys: Vec<u8>,
     closed: Vec<u8>,
     retired: Vec<SessionId>,
+    /// Files, and folders of the trash, that go.
+    erased: Vec<String>,
     appended: Vec<Appended>,
     bound: Vec<(SessionId, Option<Process>)>,
     lost: Vec<SessionId>,
@@ -104,6 +106,7 @@ impl<'a> Txn<'a> {
             keys: Vec::new(),
             closed: Vec::new(),
             retired: Vec::new(),
+            erased: Vec::new(),
             appended: Vec::new(),
             bound: Vec::new(),
             lost: Vec::new(),
@@ -387,6 +390,23 @@ impl<'a> Txn<'a> {
         Ok(seq)
     }
 
+    /// Takes the folder of a closed session out of the trash for good.
+    pub fn erase(&mut self, id: SessionId) -> Result<(), Fault> {
+        if self.state.session(id).is_some() {
+            return Err(Fault::new(Kind::InvalidState, format!("session {} is open", id.short())));
+        }
+        self.erased.push(format!("trash/{id}"));
+        Ok(())
+    }
+
+    /// Drops sealed segments of a timeline, by their first lines.
+    pub fn drop_segments(&mut self, id: SessionId, firsts: &[u64]) -> Result<(), Fault> {
+        self.touch(Party::Session(id))?;
+        let names = firsts.iter().map(|first| timeline::sealed_name(*first));
+        self.erased.extend(names.map(|name| format!("sessions/{id}/{name}")));
+        Ok(())
+    }
+
     /// True if nothing was changed so far.
     pub fn is_unchanged(&self) -> bool {
         self.undo.is_empty()
@@ -627,6 +647,7 @@ impl<'a> Txn<'a> {
             keys,
             closed,
             retired,
+            erased,
             appended,
             bound,
             lost,
@@ -696,6 +717,7 @@ impl<'a> Txn<'a> {
                 ops.push(Op::Append { file: file.to_owned(), segment: 0, offset, bytes });
             }
         }
+        ops.extend(erased.into_iter().map(|file| Op::Remove { file }));
         for id in retired {
             ops.push(Op::Retire { session: id });
             if let Some(session) = state.sessions.remove(&id) {

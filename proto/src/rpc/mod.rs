@@ -8,6 +8,7 @@ mod daemon;
 mod hook;
 mod message;
 mod session;
+mod store;
 mod watch;
 
 pub use daemon::{Hello, HelloAnswer, Status, StatusAnswer, Stop};
@@ -20,6 +21,7 @@ pub use session::{
     Adopt, AdoptAnswer, Close, CloseAnswer, Create, CreateAnswer, Declare, DeclareAnswer, Get, GetAnswer,
     List, ListAnswer, Set, SetAnswer,
 };
+pub use store::{Compact, CompactAnswer};
 pub use watch::{
     Cancelled, WatchAdd, WatchAddAnswer, WatchCancel, WatchCancelAnswer, WatchList, WatchListAnswer,
     WatchRow, Watched,
@@ -45,7 +47,7 @@ pub const HEADER_STORE: &str = "minder-store";
 pub struct Spooled {
     /// `session.state`, `message.send`, `message.ack` or `hook.event`.
     pub method: String,
-    /// Its parameters as they would have gone over the socket; `key` is the file's own name.
+    /// Its parameters as they would have gone over the socket; a `key` in them counts, else the file's name does.
     pub params: serde_json::Value,
     /// When it was said.
     pub at: crate::stamp::Stamp,

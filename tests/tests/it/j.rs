@@ -75,7 +75,7 @@ fn every_change(w: &Agent, s: &Agent, gone: &Agent) -> Vec<Step> {
 }
 
 /// What a store says, without what differs from run to run: ids of messages and new sessions, and times.
-fn summary(world: &World) -> Vec<String> {
+pub fn summary(world: &World) -> Vec<String> {
     let home = world.home();
     let mut lines = Vec::new();
     let folders = [("sessions", home.sessions()), ("trash", home.trash()), ("operator", home.operator())];

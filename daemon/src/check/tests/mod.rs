@@ -48,6 +48,18 @@ impl Writer {
         self.runtime.block_on(self.store.write(run)).unwrap()
     }
 
+    /// Waits for something that needs a runtime.
+    pub fn wait<T>(&self, what: impl Future<Output = Result<T, Fault>>) -> T {
+        self.runtime.block_on(what).unwrap()
+    }
+
+    /// Another one after a crash of this.
+    pub fn crash(self, dir: &Path) -> Self {
+        self.wait(self.store.read(|_| ()));
+        self.store.vanish();
+        Self::open(dir)
+    }
+
     pub fn create(&self, label: &str, parent: Option<SessionId>, conversation: Option<&str>) -> SessionId {
         let born = Born {
             label: Some(label.to_owned()),
