@@ -51,10 +51,20 @@ fn json<T: serde::de::DeserializeOwned>(path: PathBuf) -> Result<Option<T>, Read
     }
 }
 
-/// One open session's record.
+/// One open session's record. A session whose record alone is not there, as after it was moved to the quarantine, is one
+/// that cannot be read, and not one that is gone.
 pub fn record(home: &Home, id: SessionId) -> Result<SessionRecord, ReadError> {
-    let record: Option<SessionRecord> = json(home.session(id).join("session.json"))?;
-    record.ok_or(ReadError::NotFound(id))
+    let dir = home.session(id);
+    let path = dir.join("session.json");
+    let record: Option<SessionRecord> = json(path.clone())?;
+    record.ok_or_else(|| {
+        // At a birth the record comes first.
+        if dir.join(timeline::ACTIVE).is_file() {
+            ReadError::Corrupt { path, why: "not there".to_owned() }
+        } else {
+            ReadError::NotFound(id)
+        }
+    })
 }
 
 /// Ids of all open sessions, by folder name. An absent store has none.

@@ -49,7 +49,7 @@ impl Mender {
         }
         prepare(home, true, &mut notes)?;
         let (files, found, _) = bring_up(home, true, &mut notes)?;
-        sweep::sweep(home, true)?;
+        sweep::sweep(home, true, &mut notes)?;
         let journal = Journal::open(&home.journal(), &found, true)?;
         Ok(Self { home: home.clone(), files, journal, notes })
     }

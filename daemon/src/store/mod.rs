@@ -120,7 +120,7 @@ impl Store {
         let flush = config.store.durability == Durability::Flush;
         prepare(home, flush, &mut notes)?;
         let (mut files, found, replayed) = bring_up(home, flush, &mut notes)?;
-        sweep::sweep(home, replayed.commits > 0)?;
+        sweep::sweep(home, replayed.commits > 0, &mut notes)?;
         let state = load::load(home, &mut notes)?;
         let mut feed = feed::Feed::open(&home.feed())?;
         if !trial::fault("feed-silent-at-start") {

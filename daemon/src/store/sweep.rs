@@ -1,4 +1,5 @@
-//! What a crash left half written is removed at a start. Such a file was never renamed into place: nothing reads it.
+//! What a crash left half written is removed at a start. Such a file was never renamed into place: nothing reads it. On
+//! the way a folder that is open to others is closed to them, with what lies in it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,13 +14,14 @@ const GIVEN_UP: Duration = Duration::from_secs(60 * 60);
 
 /// Sweeps every folder in which anything is replaced by a rename. `trash`: also the folders of closed sessions, in
 /// which only a replay writes.
-pub fn sweep(home: &Home, trash: bool) -> Result<(), DiskError> {
+pub fn sweep(home: &Home, trash: bool, notes: &mut Vec<String>) -> Result<(), DiskError> {
     let nested = [Some(home.sessions()), Some(home.root().join("bindings")), trash.then(|| home.trash())];
     for folder in nested.into_iter().flatten() {
         folder_of(&folder)?;
         for entry in entries(&folder)? {
             if entry.file_type().is_ok_and(|t| t.is_dir()) {
                 folder_of(&entry.path())?;
+                narrow(&entry.path(), notes)?;
             }
         }
     }
@@ -49,6 +51,19 @@ fn folder_of(folder: &Path) -> Result<(), DiskError> {
         if ours || name.ends_with(".new") && is_old(&entry) {
             disk::remove(&entry.path())?;
         }
+    }
+    Ok(())
+}
+
+/// In a folder that is closed to others nobody reaches a file; in one that was open every file is looked at.
+fn narrow(folder: &Path, notes: &mut Vec<String>) -> Result<(), DiskError> {
+    if !disk::narrow(folder, 0o700)? {
+        return Ok(());
+    }
+    notes.push(format!("{}: was open to others; narrowed to 0700", folder.display()));
+    for entry in entries(folder)? {
+        let mode = if entry.file_type().is_ok_and(|t| t.is_dir()) { 0o700 } else { 0o600 };
+        disk::narrow(&entry.path(), mode)?;
     }
     Ok(())
 }

@@ -269,3 +269,61 @@ fn j3_a_torn_last_line() {
         assert_eq!(notes, kept + 1, "{kept} bytes kept: one note about each");
     }
 }
+
+#[test]
+fn j3_a_torn_last_line_of_any_other_file() {
+    let world = World::new();
+    let mut daemon = world.start();
+    let [s, w] = ["s", "w"].map(|l| world.session(l));
+    let home = world.home();
+    let operator = |name: &str| home.operator().join(name);
+    let mut letters = 0;
+    let mut closed = 0;
+    for kept in [1, 7, 40] {
+        let files = [
+            s.file("queue.jsonl"),
+            home.keys(),
+            home.closed(),
+            home.feed(),
+            operator("timeline.jsonl"),
+            operator("queue.jsonl"),
+        ];
+        for file in files {
+            // Something is at the end of each.
+            let act = |letters: &mut usize, closed: &mut usize| {
+                let mut client = world.client();
+                let key = Some(format!("key {letters}"));
+                must(&mut client, &rpc::Send { key, ..w.letter(&s, format!("letter {letters}")) });
+                let person = Some("@operator".to_owned());
+                must(&mut client, &rpc::Send { to: person, ..w.letter(&s, "to the person") });
+                let passing = world.session(&format!("passing-{closed}"));
+                must(&mut client, &rpc::Close { session: passing.id.to_string(), ..rpc::Close::default() });
+                (*letters, *closed) = (*letters + 1, *closed + 1);
+                passing.id
+            };
+            act(&mut letters, &mut closed);
+            let text = std::fs::read(&file).unwrap();
+            let start = text[..text.len() - 1].iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
+            std::fs::write(&file, &text[..start + kept]).unwrap();
+            let at = format!("{} cut after {kept} bytes", file.display());
+            for restart in [false, true] {
+                if restart {
+                    daemon.kill();
+                    daemon = world.start();
+                }
+                // The next line is whole, and so is everything before the torn one.
+                let last = act(&mut letters, &mut closed);
+                assert_eq!(s.messages().len(), letters, "{at}");
+                assert!(minder_proto::snapshot::tombstone(&home, last).is_some(), "{at}");
+                let repeat = rpc::Send {
+                    key: Some(format!("key {}", letters - 1)),
+                    ..w.letter(&s, format!("letter {}", letters - 1))
+                };
+                assert!(must(&mut world.client(), &repeat).duplicate, "{at}");
+            }
+        }
+    }
+    daemon.stop();
+    world.run("store repair").ok();
+    world.run("store check").ok();
+}

@@ -18,6 +18,7 @@ mod hooks;
 mod house;
 mod j;
 mod j_damage;
+mod j_restart;
 mod records;
 mod scene;
 mod spool_keys;

@@ -232,3 +232,20 @@ fn no_temporary_file_stays_anywhere() {
     assert!(left.is_empty(), "{left:?}");
     assert_eq!((old.exists(), fresh.exists()), (false, true), "one may be being written right now");
 }
+
+#[test]
+fn a_folder_that_is_open_to_others_is_closed_with_what_lies_in_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    let id = rig.create("api");
+    let (folder, record) = (home.session(id), home.session(id).join("session.json"));
+    let permit = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    permit(&folder, 0o755);
+    permit(&record, 0o644);
+    rig.crash();
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&folder), mode(&record)), (0o700, 0o600));
+}
