@@ -242,7 +242,7 @@ fn what_is_open_to_others_or_no_file_at_all() {
             };
             mode("sessions/API", 0o755);
             mode(RECORD, 0o644);
-            mode("sessions/WEB/session.json", 0o640);
+            mode("trash/OLD/session.json", 0o640);
             std::fs::remove_file(s.path(QUEUE)).unwrap();
             std::fs::create_dir(s.path(QUEUE)).unwrap();
             mode(QUEUE, 0o700);
@@ -251,10 +251,10 @@ fn what_is_open_to_others_or_no_file_at_all() {
         },
         &expect![[r#"
             run: not a folder; moved to quarantine/
-            sessions/WEB/session.json: permissions corrected
             sessions/API: was open to others; narrowed to 0700
             sessions/API/queue.jsonl: moved to quarantine/: it cannot be read as a file
             sessions/API/queue.jsonl: written anew from the timeline and what could be read of it; 4 messages only the timeline knew
+            trash/OLD/session.json: permissions corrected
             STORE: nothing is damaged any more
         "#]],
     );
