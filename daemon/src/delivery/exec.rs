@@ -174,7 +174,8 @@ impl Delivery {
                 if let Some(group) = group {
                     let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
                 }
-                Outcome::Refused(format!("no exit within {} s", limit.as_secs_f32()))
+                // A channel that hangs may live again, hours later too: that is no refusal.
+                Outcome::Held(Hold::Offline.to_string())
             }
             Ok((_, Err(e))) => Outcome::Refused(e.to_string()),
             Ok((said, Ok(status))) => match status.code() {
