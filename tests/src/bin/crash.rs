@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
-use minder_proto::trial::FAULTS;
+use minder_proto::trial::{FAULTS, Seeded};
 use minder_tests::crash::points::{Walk, Walker, Which};
 use minder_tests::crash::rounds::{self, ON_ONE_STORE, Plan};
 use minder_tests::crash::table::{self, Row};
@@ -21,7 +21,7 @@ struct Options {
     rounds: usize,
     points: Option<Which>,
     seed: u64,
-    fault: Option<&'static str>,
+    fault: Option<&'static Seeded>,
     faults: bool,
 }
 
@@ -51,7 +51,7 @@ fn options() -> Result<Options> {
             "--fault" => {
                 let name = value()?;
                 let fault = FAULTS.iter().find(|f| f.name == name);
-                options.fault = Some(fault.with_context(|| format!("no fault is called {name}"))?.name);
+                options.fault = Some(fault.with_context(|| format!("no fault is called {name}"))?);
             }
             "--faults" => options.faults = true,
             other => bail!("what is {other}?"),
@@ -81,9 +81,9 @@ fn run(options: &Options) -> Result<bool> {
     }
     if options.faults {
         let mut rows = Vec::new();
-        for fault in faults::shown_by_a_kill() {
+        for fault in &FAULTS {
             eprintln!("{}: {}", fault.name, fault.what);
-            rows.push(faults::look_for(fault.name, options.seed)?);
+            rows.push(faults::look_for(fault, options.seed)?);
         }
         println!("{}", table::faults(&rows));
         return Ok(rows.iter().all(|row| row.by.is_some()));

@@ -1,10 +1,11 @@
 //! Whether the harness finds what it looks for: each seeded fault is made, and the methods are run until one of them
 //! finds something.
 
+use std::process::Command;
 use std::time::Instant;
 
-use anyhow::Result;
-use minder_proto::trial::{FAULTS, Seeded, Shown};
+use anyhow::{Context, Result};
+use minder_proto::trial::{Seeded, Shown};
 
 use super::points::{Walker, Which};
 use super::rounds::{self, Plan};
@@ -12,14 +13,34 @@ use super::table::Caught;
 
 /// Most rounds before the points are walked, and after.
 const ROUNDS: [usize; 2] = [10, 100];
-
-/// Those that a kill shows; the others are for a harness of power losses.
-pub fn shown_by_a_kill() -> impl Iterator<Item = &'static Seeded> {
-    FAULTS.iter().filter(|f| f.shown == Shown::ByKill)
-}
+/// Most states that are rebuilt after a loss of power.
+const STATES: &str = "200";
 
 /// Looks for one.
-pub fn look_for(fault: &'static str, seed: u64) -> Result<Caught> {
+pub fn look_for(fault: &'static Seeded, seed: u64) -> Result<Caught> {
+    match fault.shown {
+        Shown::ByKill => by_kills(fault.name, seed),
+        Shown::ByPowerLoss => by_losses_of_power(fault.name),
+    }
+}
+
+/// A kill shows nothing of it while the kernel lives: the harness of power losses looks for it, which lies beside this
+/// program.
+fn by_losses_of_power(fault: &'static str) -> Result<Caught> {
+    let begun = Instant::now();
+    let power = std::env::current_exe()?.with_file_name("power");
+    let ran = Command::new(&power).args(["--fault", fault, "--cycles", "0", "--states", STATES]).output();
+    let out = ran.with_context(|| power.display().to_string())?.stdout;
+    let out = String::from_utf8_lossy(&out);
+    // It says at its end: by what, and after how many states.
+    let said = out.lines().find_map(|line| line.strip_prefix(&format!("fault {fault}: found by ")));
+    let after = said.and_then(|said| said.split(|c: char| !c.is_ascii_digit()).find_map(|n| n.parse().ok()));
+    let first = out.lines().nth(1).unwrap_or_default().trim().to_owned();
+    let by = said.map(|_| "losses of power");
+    Ok(Caught { fault, by, after: after.unwrap_or(0), took: begun.elapsed(), first })
+}
+
+fn by_kills(fault: &'static str, seed: u64) -> Result<Caught> {
     let begun = Instant::now();
     let caught =
         |by, after, first: &str| Caught { fault, by, after, took: begun.elapsed(), first: first.to_owned() };
