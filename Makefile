@@ -55,8 +55,8 @@ crash:
 	target/debug/crash --faults
 
 # What is left after a loss of power: on ext4 and XFS images, which needs root and loop devices, and rebuilt from a
-# record of a daemon's calls. With POWER='--cycles 24 --states 200' less of it.
-POWER ?= --cycles 200 --states 1000
+# record of a daemon's calls. With POWER='--cycles 24 --states 200 --faults' less of it.
+POWER ?= --cycles 200 --states 1000 --faults
 power:
 	tests/setup.sh
 	$(CARGO) build --locked $(TESTED)

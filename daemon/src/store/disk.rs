@@ -99,6 +99,15 @@ pub fn remove_tree(path: &Path) -> Result<(), DiskError> {
     }
 }
 
+/// Whether anything is there. That it cannot be looked at is an error and no "no".
+pub fn is_there(path: &Path) -> Result<bool, DiskError> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(e) => Err(at(path)(e)),
+    }
+}
+
 /// Makes what was created or renamed in a folder durable.
 pub fn sync_dir(path: &Path) -> Result<(), DiskError> {
     File::open(path).and_then(|d| d.sync_all()).map_err(at(path))

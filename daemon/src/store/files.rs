@@ -121,7 +121,7 @@ impl Files {
         match std::fs::metadata(&path) {
             Ok(meta) => Ok(Found::Len(meta.len())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                let folder = path.parent().is_some_and(Path::is_dir);
+                let folder = path.parent().map_or(Ok(false), disk::is_there)?;
                 Ok(if folder { Found::Absent } else { Found::NoFolder })
             }
             Err(e) => Err(at(&path)(e)),
@@ -155,7 +155,7 @@ impl Files {
                 let active = self.path(dir).join(timeline::ACTIVE);
                 let sealed = self.path(dir).join(timeline::sealed_name(*first));
                 self.open.remove(&format!("{dir}/{}", timeline::ACTIVE));
-                if !sealed.exists() {
+                if !disk::is_there(&sealed)? {
                     reach("seal.before-rename");
                     std::fs::rename(&active, &sealed).map_err(at(&active))?;
                 }
@@ -180,7 +180,8 @@ impl Files {
 
     /// Makes the folder of a file where it is missing.
     fn folder_of(&mut self, path: &Path) -> Result<(), DiskError> {
-        if let Some(folder) = path.parent().filter(|f| !f.is_dir()) {
+        let Some(folder) = path.parent() else { return Ok(()) };
+        if !disk::is_there(folder)? {
             disk::make_dir(folder)?;
             self.touched.parent(folder);
         }
@@ -222,12 +223,13 @@ impl Files {
     }
 
     /// Where a file lies at a replay: a session that was retired already lies in the trash.
-    pub fn lies(&self, file: &str) -> PathBuf {
+    pub fn lies(&self, file: &str) -> Result<PathBuf, DiskError> {
         let path = self.path(file);
-        let Some(rest) = file.strip_prefix("sessions/") else { return path };
-        let Some((id, name)) = rest.split_once('/') else { return path };
+        let Some(rest) = file.strip_prefix("sessions/") else { return Ok(path) };
+        let Some((id, name)) = rest.split_once('/') else { return Ok(path) };
         let trash = self.root.join("trash").join(id);
-        if trash.is_dir() && !self.root.join("sessions").join(id).is_dir() { trash.join(name) } else { path }
+        let retired = disk::is_there(&trash)? && !disk::is_there(&self.root.join("sessions").join(id))?;
+        Ok(if retired { trash.join(name) } else { path })
     }
 
     /// Applies one operation that may have been applied already, wholly or in part. Gives why the session it
@@ -236,22 +238,22 @@ impl Files {
         match op {
             Op::Append { file, segment, offset, bytes } => self.redo_append(file, *segment, *offset, bytes),
             Op::Seal { dir, first } => {
-                let dir = self.lies(&format!("{dir}/x")).with_file_name("");
+                let dir = self.lies(&format!("{dir}/x"))?.with_file_name("");
                 let (active, sealed) = (dir.join(timeline::ACTIVE), dir.join(timeline::sealed_name(*first)));
-                if !sealed.exists() && active.exists() {
+                if !disk::is_there(&sealed)? && disk::is_there(&active)? {
                     std::fs::rename(&active, &sealed).map_err(at(&active))?;
                     self.touched.file(&sealed);
                 }
                 Ok(None)
             }
-            Op::Replace { file, bytes } if self.lies(file) != self.path(file) => {
-                let path = self.lies(file);
+            Op::Replace { file, bytes } if self.lies(file)? != self.path(file) => {
+                let path = self.lies(file)?;
                 disk::replace(&path, bytes)?;
                 self.touched.file(&path);
                 Ok(None)
             }
-            Op::Remove { file } if self.lies(file) != self.path(file) => {
-                disk::remove(&self.lies(file)).map(|()| None)
+            Op::Remove { file } if self.lies(file)? != self.path(file) => {
+                disk::remove(&self.lies(file)?).map(|()| None)
             }
             Op::Retire { .. } if trial::fault("retired-in-place") => Ok(None),
             Op::Replace { .. } | Op::Remove { .. } | Op::Retire { .. } => self.apply(op).map(|()| None),
@@ -259,10 +261,10 @@ impl Files {
     }
 
     /// The file of a segment, sealed by now or still the active one.
-    fn segment_of(&self, file: &str, segment: u64) -> PathBuf {
-        let path = self.lies(file);
+    fn segment_of(&self, file: &str, segment: u64) -> Result<PathBuf, DiskError> {
+        let path = self.lies(file)?;
         let sealed = path.with_file_name(timeline::sealed_name(segment));
-        if segment > 0 && sealed.exists() { sealed } else { path }
+        Ok(if segment > 0 && disk::is_there(&sealed)? { sealed } else { path })
     }
 
     fn redo_append(
@@ -272,7 +274,7 @@ impl Files {
         offset: u64,
         bytes: &[u8],
     ) -> Result<Option<String>, DiskError> {
-        let path = self.segment_of(file, segment);
+        let path = self.segment_of(file, segment)?;
         if offset == 0 {
             self.folder_of(&path)?;
         }
@@ -309,7 +311,7 @@ impl Files {
 
     /// Whether these bytes can be appended there and nothing else is harmed.
     pub fn bears(&self, file: &str, segment: u64, offset: u64, bytes: &[u8]) -> Result<bool, DiskError> {
-        let path = self.segment_of(file, segment);
+        let path = self.segment_of(file, segment)?;
         let look = || -> io::Result<bool> {
             let open = File::open(&path)?;
             let len = open.metadata()?.len();
@@ -331,7 +333,7 @@ impl Files {
         if trial::fault("cut-of-tail-skipped") || trial::fault("replayed-twice") {
             return Ok(false);
         }
-        let path = self.segment_of(file, segment);
+        let path = self.segment_of(file, segment)?;
         let open = match File::options().write(true).open(&path) {
             Ok(open) => open,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::again;
 use super::compact::Compacted;
-use super::disk::DiskError;
+use super::disk::{self, DiskError};
 use super::durable::Flush;
 use super::feed::Feed;
 use super::files::{self, Files};
@@ -347,7 +346,8 @@ impl Owner {
         }
         while let Some(op) = self.unapplied.front() {
             let gone = op.session().filter(|s| {
-                !matches!(op, Op::Replace { .. } | Op::Retire { .. }) && is_gone(&self.home.session(*s))
+                !matches!(op, Op::Replace { .. } | Op::Retire { .. })
+                    && matches!(disk::is_there(&self.home.session(*s)), Ok(false))
             });
             match self.files.redo(op) {
                 Ok(None) => {}
@@ -641,11 +641,6 @@ impl Owner {
         self.checkpoint_synced(last, result);
         self.checkpoint.running.is_none() && !self.checkpoint.due
     }
-}
-
-/// True if nothing is there. That it cannot be looked at says nothing.
-fn is_gone(folder: &Path) -> bool {
-    folder.symlink_metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
 }
 
 /// Lets every contributor add to a mutation's commit, for the lines of the mutation itself.

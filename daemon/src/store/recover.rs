@@ -64,7 +64,7 @@ impl Target for Files {
     }
 
     fn whole(&self, file: &str) -> Option<Vec<u8>> {
-        std::fs::read(self.lies(file)).ok()
+        std::fs::read(self.lies(file).ok()?).ok()
     }
 }
 

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use minder_proto::trial::{FAULTS, Shown};
 
 mod call;
 mod cycles;
@@ -34,8 +35,8 @@ use loop_fs::Kind;
 use outcome::Outcome;
 
 /// What is said where the options are not understood.
-pub const USAGE: &str =
-    "usage: power [--cycles N] [--fs ext4|xfs|all] [--states N] [--seed N] [--fault NAME] [--keep FOLDER]";
+pub const USAGE: &str = "usage: power [--cycles N] [--fs ext4|xfs|all] [--states N] [--seed N] [--fault NAME] \
+    [--faults] [--keep FOLDER]";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub struct Options {
     pub seed: u64,
     /// The fault that is to be found.
     pub fault: Option<String>,
+    /// Also make each fault that only a loss of power shows, and find it.
+    pub faults: bool,
     /// Where rebuilt states are kept that a daemon did not make good.
     pub keep: Option<PathBuf>,
 }
@@ -58,7 +61,8 @@ impl Options {
     /// From the arguments of a program.
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
         let kinds = vec!["ext4", "xfs"];
-        let mut options = Self { cycles: 0, kinds, states: 0, seed: 1, fault: None, keep: None };
+        let mut options =
+            Self { cycles: 0, kinds, states: 0, seed: 1, fault: None, faults: false, keep: None };
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("{word} needs a value"));
             match word.as_str() {
@@ -66,6 +70,7 @@ impl Options {
                 "--states" => options.states = value()?.parse().context("--states")?,
                 "--seed" => options.seed = value()?.parse().context("--seed")?,
                 "--keep" => options.keep = Some(value()?.into()),
+                "--faults" => options.faults = true,
                 "--fault" => options.fault = Some(value()?),
                 "--fs" => {
                     options.kinds = match value()?.as_str() {
@@ -84,6 +89,30 @@ impl Options {
 
 /// Does it, and gives what is to be printed, and whether all is well.
 pub fn run(options: &Options) -> Result<(String, bool)> {
+    let (mut text, mut good) = one_run(options)?;
+    let seeded = FAULTS.iter().filter(|f| options.faults && f.shown == Shown::ByPowerLoss);
+    for fault in seeded {
+        let few = Options {
+            cycles: options.cycles.min(FEW_CYCLES),
+            states: options.states.min(FEW_STATES),
+            fault: Some(fault.name.to_owned()),
+            kinds: options.kinds.clone(),
+            keep: None,
+            ..*options
+        };
+        let (_, found) = one_run(&few)?;
+        let word = if found { "found" } else { "NOT FOUND" };
+        text.push_str(&format!("fault {}: {word} ({})\n", fault.name, fault.what));
+        good &= found;
+    }
+    Ok((text, good))
+}
+
+/// What a fault must be found in.
+const FEW_CYCLES: usize = 12;
+const FEW_STATES: usize = 60;
+
+fn one_run(options: &Options) -> Result<(String, bool)> {
     let setup =
         Setup { isolated: Isolated::new()?, fault: options.fault.clone(), keep: options.keep.clone() };
     let mut outcomes: Vec<Outcome> = Vec::new();

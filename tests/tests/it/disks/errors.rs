@@ -113,3 +113,26 @@ fn a_checkpoint_that_cannot_flush_keeps_the_journal() {
     daemon.stop();
     scene.world.run("store check").ok();
 }
+
+#[test]
+fn a_folder_that_cannot_be_looked_at_is_not_gone() {
+    let world = World::durable();
+    let daemon = world.launch(&[("MINDER_SIZES", "small")]).settle().unwrap();
+    let scene = Scene::of(world);
+    let mut client = scene.world.client();
+    let looks = "stat,lstat,newfstatat,statx:error=EIO";
+    let strace = failing(&scene, daemon.pid(), looks, Some(&scene.w.dir()));
+    // A timeline that is due to be sealed, and a first file of its kind: each is looked for.
+    for n in 0..8 {
+        let letter = scene.s.letter(&scene.w, format!("letter {n};{}", "x".repeat(3_000)));
+        let _ = client.call(&letter);
+    }
+    strace.detach();
+    comes_back(&scene.world);
+    scene.goes_on();
+    daemon.kill();
+    let daemon = scene.world.start();
+    assert_eq!((scene.accepted("taken"), scene.world.run("ls").ok().contains('w')), (1, true));
+    daemon.stop();
+    scene.world.run("store check").ok();
+}
