@@ -17,7 +17,7 @@ use crate::delivery::Delivery;
 use crate::delivery::mailbox::give_back;
 use crate::delivery::waiters::PATIENCE;
 use crate::identity::Ancestry;
-use crate::store::{State, Store, Txn};
+use crate::store::{HOOK_KEY, State, Store, Txn};
 
 mod adopt;
 pub mod payload;
@@ -94,7 +94,7 @@ impl Hooks {
         let done = self
             .store
             .write_on_files(move |txn, files| {
-                let once = format!("hook/{key}");
+                let once = format!("{HOOK_KEY}{key}");
                 if let Some(before) = txn.state().remembered(&once) {
                     let handed = serde_json::from_value(before.result.clone()).unwrap_or_default();
                     let told = react::Told { files, payload: &payload, said: origin.said() };

@@ -336,7 +336,14 @@ impl Journal {
         let mut bytes = Vec::new();
         let mut sequence = self.sequence;
         for ops in group {
-            record_bytes(sequence, &op::encode(ops), &mut bytes);
+            let payload = op::encode(ops);
+            if payload.len() > RECORD_MAX {
+                // No start would read it.
+                let error =
+                    io::Error::new(io::ErrorKind::InvalidInput, "a commit larger than a record may be");
+                return Err(at(&path(&self.dir, self.segment))(error));
+            }
+            record_bytes(sequence, &payload, &mut bytes);
             sequence += 1;
         }
         let full = self.end + bytes.len() as u64 > journal_segment() && self.end > HEADER;

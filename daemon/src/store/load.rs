@@ -20,6 +20,15 @@ use super::state::{Inbox, Remembered, Session, State};
 /// How long an idempotency key is kept.
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
+/// How long a rewrite keeps a key: there are as many of hooks as there are events, and the copy of one that a hook left
+/// is taken at once.
+pub fn kept(key: &str) -> Duration {
+    if key.starts_with(HOOK_KEY) { Duration::from_secs(600) } else { KEYS_KEPT }
+}
+
+/// How the key of a hook's event begins.
+pub const HOOK_KEY: &str = "hook/";
+
 /// Loads everything; `notes` receives a line for each thing that was wrong.
 pub fn load(home: &Home, notes: &mut Vec<String>) -> Result<State, DiskError> {
     let mut state = State::default();

@@ -40,6 +40,7 @@ mod txn;
 
 pub use compact::Compacted;
 pub use disk::DiskError;
+pub use load::HOOK_KEY;
 pub use owner::{Counters, Observer};
 pub use patience::Pauses;
 pub use state::{Inbox, Session, State};

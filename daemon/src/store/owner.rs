@@ -24,7 +24,7 @@ use super::feed::Feed;
 use super::files::{self, Files};
 use super::journal::{Journal, RECORD_MAX};
 use super::kill_point::reach;
-use super::load::KEYS_KEPT;
+use super::load::kept;
 use super::op::{self, Op};
 use super::seeded;
 use super::sizes;
@@ -559,10 +559,10 @@ impl Owner {
                 ops.push(Op::Replace { file: format!("{dir}/queue.jsonl"), bytes });
             }
         }
-        let oldest = Stamp::now().minus(KEYS_KEPT);
+        let now = Stamp::now();
         let mut keys_len = None;
         if self.state.keys_len > over {
-            self.state.keys.retain(|_, k| k.at >= oldest);
+            self.state.keys.retain(|key, k| k.at >= now.minus(kept(key)));
             let keys = self.state.keys.iter().map(|(key, k)| minder_proto::record::KeyLine {
                 key: key.clone(),
                 at: k.at,
@@ -571,7 +571,8 @@ impl Owner {
             });
             let bytes = lines(keys);
             let len = bytes.len() as u64;
-            if len < self.state.keys_len {
+            // One that no commit could hold stays as it is.
+            if len < self.state.keys_len && bytes.len() <= RECORD_MAX / 2 {
                 shorter += self.state.keys_len - len;
                 keys_len = Some(len);
                 ops.push(Op::Replace { file: "keys.jsonl".into(), bytes });

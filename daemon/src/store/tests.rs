@@ -6,6 +6,7 @@ use minder_proto::record::{Channel, ClosedLine, Process, SessionRecord, TitleSou
 use minder_proto::stamp::Stamp;
 use minder_proto::state::State as Declared;
 use minder_proto::{snapshot, timeline};
+use serde_json::Value;
 
 use super::*;
 
@@ -471,4 +472,33 @@ fn a_newer_format_is_refused() {
     assert_eq!(error.exit(), exit::VERSION);
     assert!(error.to_string().contains("minder-store 2"));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was written");
+}
+
+#[test]
+fn keys_of_hooks_go_when_nothing_of_theirs_can_come_any_more() {
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    rig.store.stop();
+    let line = |key: &str, minutes: u64| {
+        let at = Stamp::now().minus(std::time::Duration::from_secs(60 * minutes));
+        let line = minder_proto::record::KeyLine { key: key.to_owned(), at, sum: 0, result: Value::Null };
+        serde_json::to_string(&line).unwrap() + "\n"
+    };
+    let text = [line("hook/old", 20), line("hook/new", 1), line("operator/message.send/k", 20)].concat();
+    std::fs::write(home.keys(), text).unwrap();
+    rig.store = Rig::open(&rig.dir);
+    rig.runtime.block_on(rig.store.compact()).unwrap();
+    let kept = std::fs::read_to_string(home.keys()).unwrap();
+    assert!(!kept.contains("hook/old") && kept.contains("hook/new") && kept.contains("send/k"), "{kept}");
+}
+
+#[test]
+fn a_commit_that_no_start_would_read_is_refused_and_the_next_one_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let found = journal::recover(dir.path()).unwrap();
+    let mut journal = journal::Journal::open(dir.path(), &found, false).unwrap();
+    let op = |len| vec![Op::Replace { file: "f".into(), bytes: vec![7; len] }];
+    assert!(journal.commit(&[op(journal::RECORD_MAX + 1)]).is_err());
+    journal.commit(&[op(5)]).unwrap();
+    assert_eq!(journal::recover(dir.path()).unwrap().commits, [op(5)]);
 }
