@@ -151,7 +151,7 @@ fn lists_that_were_changed_from_outside_take_the_next_line_whole() {
     let home = Home::at(rig.dir.path());
     let remember = |rig: &Rig, key: &'static str| {
         rig.write(move |txn| {
-            txn.remember(key.to_owned(), 1, serde_json::Value::Null);
+            txn.remember(key.to_owned(), 1, Value::Null);
             Ok(())
         })
         .unwrap();
