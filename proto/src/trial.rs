@@ -4,6 +4,9 @@
 //!
 //! Both are listed here, and not where they are, since both programs have faults and a harness walks all of them.
 
+#[cfg(all(feature = "seeded-faults", not(debug_assertions)))]
+compile_error!("seeded faults are for tests: a build without debug assertions is a release");
+
 /// Names the fault to be made.
 pub const FAULT: &str = "MINDER_FAULT";
 

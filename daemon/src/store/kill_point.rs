@@ -2,6 +2,9 @@
 
 use minder_proto::trial::{KILL_POINTS, MEND_POINTS};
 
+#[cfg(all(feature = "kill-points", not(debug_assertions)))]
+compile_error!("kill points are for tests: a build without debug assertions is a release");
+
 fn is_listed(name: &str) -> bool {
     KILL_POINTS.contains(&name) || MEND_POINTS.contains(&name)
 }

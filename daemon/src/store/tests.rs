@@ -495,10 +495,10 @@ fn keys_of_hooks_go_when_nothing_of_theirs_can_come_any_more() {
 #[test]
 fn a_commit_that_no_start_would_read_is_refused_and_the_next_one_counts() {
     let dir = tempfile::tempdir().unwrap();
-    let found = journal::recover(dir.path()).unwrap();
+    let found = recover(dir.path()).unwrap();
     let mut journal = journal::Journal::open(dir.path(), &found, false).unwrap();
     let op = |len| vec![Op::Replace { file: "f".into(), bytes: vec![7; len] }];
     assert!(journal.commit(&[op(journal::RECORD_MAX + 1)]).is_err());
     journal.commit(&[op(5)]).unwrap();
-    assert_eq!(journal::recover(dir.path()).unwrap().commits, [op(5)]);
+    assert_eq!(recover(dir.path()).unwrap().commits, [op(5)]);
 }
