@@ -11,6 +11,7 @@ use minder_proto::{timeline, trial};
 
 use super::disk::{self, DiskError, at};
 use super::durable::Touched;
+use super::kept;
 use super::kill_point::reach;
 use super::op::Op;
 use super::recover::is_beginning;
@@ -285,8 +286,20 @@ impl Files {
             }
             Err(e) => return Err(at(&path)(e)),
         };
+        let len = open.metadata().map_err(at(&path))?.len();
+        let foreign = {
+            let mut there = vec![0; bytes.len().min(len.saturating_sub(offset) as usize)];
+            open.read_exact_at(&mut there, offset).map_err(at(&path))?;
+            there != bytes && (len > offset + bytes.len() as u64 || !is_beginning(&there, bytes))
+        };
+        if foreign && !trial::fault("cut-of-tail-skipped") {
+            let why = format!(
+                "{}: stood from byte {offset} on, where something else was committed",
+                path.display()
+            );
+            kept::tail(&self.root, &path, offset, &why)?;
+        }
         let redo = (|| {
-            let len = open.metadata()?.len();
             if len < offset {
                 return Ok(Some(format!("{}: {len} bytes, where {offset} were written", path.display())));
             }
@@ -342,6 +355,8 @@ impl Files {
         if open.metadata().map_err(at(&path))?.len() <= len {
             return Ok(false);
         }
+        let why = format!("{}: stood from byte {len} on, behind its last commit", path.display());
+        kept::tail(&self.root, &path, len, &why)?;
         open.set_len(len).map_err(at(&path))?;
         self.touched.file(&path);
         Ok(true)

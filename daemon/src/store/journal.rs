@@ -2,11 +2,14 @@
 //!
 //! Segments `journal/<n>.wal` are allocated in advance (16 MiB), so that a flush has no size to write. Each begins
 //! with a header that names the end of the segment before it: what lies beyond that end was refused and never
-//! happens. A record is length, sequence, CRC-32C, payload; zeros, the segment's end or a checksum that does not
-//! fit end the last segment: nobody was told of what is torn.
+//! happens. A record is length, sequence, CRC-32C, payload; the highest bit of the length is set in all but the first
+//! record of a group that is written at once. A group is written when the one before it is flushed. So what ends the
+//! last segment - zeros, its end, a checksum that does not fit - is torn, and nobody was told of it, unless a later
+//! group stands behind it: that is damage.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +26,12 @@ const MAGIC: &[u8; 8] = b"MINDERJ1";
 /// Magic, segment number, end of the segment before, first record's sequence, checksum.
 const HEADER: u64 = 8 + 8 + 8 + 8 + 4;
 const RECORD_HEADER: usize = 4 + 8 + 4;
+/// In a record's length: it was written together with the one before it.
+const TOGETHER: u32 = 1 << 31;
+/// No journal has as many records between two checkpoints.
+const FAR: u64 = 1 << 24;
+/// A number that no record of any journal has.
+const NEVER: u64 = 1 << 40;
 
 /// The journal as its writer holds it.
 pub struct Journal {
@@ -114,6 +123,17 @@ impl Recovered {
         self.hole.get_or_insert(self.commits.len());
     }
 
+    /// Takes in what stands behind damage.
+    fn take(&mut self, records: Vec<Record>) {
+        for record in records {
+            self.sequence = record.number + 1;
+            if let Some(ops) = record.ops {
+                self.commits.push(ops);
+                self.numbers.push(record.number);
+            }
+        }
+    }
+
     /// Forgets commits from this sequence on: they were refused, and their numbers given again.
     fn forget_from(&mut self, sequence: u64) {
         let keep = self.numbers.partition_point(|n| *n < sequence);
@@ -184,14 +204,18 @@ pub fn settle(dir: &Path, found: &Recovered) -> Result<(), DiskError> {
     disk::sync_dir(dir)
 }
 
-fn record_bytes(sequence: u64, payload: &[u8], out: &mut Vec<u8>) {
+fn record_bytes(sequence: u64, together: bool, payload: &[u8], out: &mut Vec<u8>) {
     let len = u32::try_from(payload.len()).expect("a record is bounded");
-    let mut sum = crc32c::crc32c(&sequence.to_le_bytes());
-    sum = crc32c::crc32c_append(sum, payload);
+    let len = if together { len | TOGETHER } else { len };
     out.extend_from_slice(&len.to_le_bytes());
     out.extend_from_slice(&sequence.to_le_bytes());
-    out.extend_from_slice(&sum.to_le_bytes());
+    out.extend_from_slice(&checksum(sequence, together, payload).to_le_bytes());
     out.extend_from_slice(payload);
+}
+
+fn checksum(sequence: u64, together: bool, payload: &[u8]) -> u32 {
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&sequence.to_le_bytes()), payload);
+    if together { crc32c::crc32c_append(sum, &[1]) } else { sum }
 }
 
 /// Reads every record that counts, without changing anything. What can be read behind damage counts too: somebody was
@@ -205,8 +229,11 @@ pub fn recover(dir: &Path) -> Result<Recovered, DiskError> {
         File::open(&p).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(at(&p))?;
         files.push((*n, bytes));
     }
-    // A last segment without a header was being made when the daemon died: nothing is in it.
-    while files.last().is_some_and(|(n, bytes)| read_header(bytes, *n).is_none()) {
+    // A last segment without a header was being made when the daemon died, if nothing is in it: a header is durable
+    // before anything is written behind it.
+    while files.last().is_some_and(|(n, bytes)| {
+        read_header(bytes, *n).is_none() && bytes.get(HEADER as usize..).is_none_or(|b| written(b) == 0)
+    }) {
         files.pop();
     }
     // The next segment takes the place of one without a header.
@@ -221,9 +248,9 @@ pub fn recover(dir: &Path) -> Result<Recovered, DiskError> {
             || {
                 // Its first record may have the number of one before it that was refused.
                 let record = record_at(bytes, HEADER as usize, bytes.len());
-                let record =
-                    record.or_else(|| next_record(bytes, HEADER as usize, bytes.len(), found.sequence));
-                record.map_or(found.sequence, |r| r.number)
+                let far = if i == 0 { NEVER } else { found.sequence.saturating_add(FAR) };
+                let next = || next_record(bytes, HEADER as usize, bytes.len(), found.sequence..far);
+                record.or_else(next).map_or(found.sequence, |r| r.number)
             },
             |header| header.first_sequence,
         );
@@ -234,17 +261,34 @@ pub fn recover(dir: &Path) -> Result<Recovered, DiskError> {
         }
         found.forget_from(first);
         found.sequence = first;
-        let end = read_records(bytes, named_end, &mut found);
+        let mut end = read_records(bytes, named_end, &mut found);
+        let limit = named_end.unwrap_or(u64::MAX).min(bytes.len() as u64) as usize;
+        let limit = if named_end.is_some() { limit } else { written(bytes) };
+        match named_end {
+            Some(named) if end == named => {}
+            Some(named) => {
+                found.damaged(file, format!("readable to byte {end} of {named}"));
+                // Where the segment ends is known, so all of it was told.
+                found.take(behind(bytes, end as usize, limit, found.sequence));
+            }
+            // Where the next segment cannot be read, or there is none, nobody says where this one ended.
+            None => {
+                let told = told(behind(bytes, end as usize, limit, found.sequence));
+                if let Some(last) = told.last().map(|r| r.end) {
+                    if header.is_some() {
+                        found.damaged(
+                            file,
+                            format!("not readable from byte {end} on, and whole again behind it"),
+                        );
+                    }
+                    found.take(told);
+                    end = last as u64;
+                }
+            }
+        }
         found.bytes += end;
         if *n == last_segment {
             found.last_end = end;
-        }
-        // Where the next segment cannot be read, nobody says where this one ended.
-        if let Some(named) = named_end
-            && end != named
-        {
-            found.damaged(file, format!("readable to byte {end} of {named}"));
-            read_behind(bytes, end as usize, named, &mut found);
         }
     }
     Ok(found)
@@ -253,36 +297,53 @@ pub fn recover(dir: &Path) -> Result<Recovered, DiskError> {
 /// A whole record.
 struct Record {
     number: u64,
+    /// It was written together with the one before it.
+    together: bool,
     /// Nothing, if its checksum fits and its content is not known.
     ops: Option<Vec<Op>>,
+    begin: usize,
     end: usize,
 }
 
 fn record_at(bytes: &[u8], at: usize, limit: usize) -> Option<Record> {
     let start = at + RECORD_HEADER;
     let head = bytes.get(at..start).filter(|_| start <= limit)?;
-    let len = u32::from_le_bytes(head[..4].try_into().expect("four bytes")) as usize;
+    let len = u32::from_le_bytes(head[..4].try_into().expect("four bytes"));
+    let (len, together) = ((len & !TOGETHER) as usize, len & TOGETHER != 0);
     let number = u64::from_le_bytes(head[4..12].try_into().expect("eight bytes"));
     let sum = u32::from_le_bytes(head[12..16].try_into().expect("four bytes"));
     if len == 0 || len > RECORD_MAX || start + len > limit {
         return None;
     }
     let payload = &bytes[start..start + len];
-    (crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), payload) == sum).then(|| Record {
+    (checksum(number, together, payload) == sum).then(|| Record {
         number,
+        together,
         ops: op::decode(payload).ok(),
+        begin: at,
         end: start + len,
     })
 }
 
 /// The first whole record from here on whose number may come now.
-fn next_record(bytes: &[u8], from: usize, limit: usize, least: u64) -> Option<Record> {
-    /// No journal has as many between two checkpoints.
-    const FAR: u64 = 1 << 24;
+fn next_record(bytes: &[u8], from: usize, limit: usize, numbers: Range<u64>) -> Option<Record> {
     (from..limit.saturating_sub(RECORD_HEADER)).find_map(|at| {
         let number = u64::from_le_bytes(bytes[at + 4..at + 12].try_into().expect("eight bytes"));
-        (least..least.saturating_add(FAR)).contains(&number).then(|| record_at(bytes, at, limit))?
+        numbers.contains(&number).then(|| record_at(bytes, at, limit))?
     })
+}
+
+/// How many bytes there are before the zeros at the end, give or take a block.
+fn written(bytes: &[u8]) -> usize {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let mut len = bytes.len();
+    for block in bytes.rchunks(ZEROS.len()) {
+        if *block != ZEROS[..block.len()] {
+            return len;
+        }
+        len -= block.len();
+    }
+    0
 }
 
 /// Reads records one after the other, up to the first that is none; gives where they end.
@@ -299,18 +360,24 @@ fn read_records(bytes: &[u8], named_end: Option<u64>, found: &mut Recovered) -> 
     at as u64
 }
 
-/// Reads what stands behind damage: the end of the segment is known, so all of it was told.
-fn read_behind(bytes: &[u8], from: usize, named_end: u64, found: &mut Recovered) {
-    let limit = named_end.min(bytes.len() as u64) as usize;
+/// Every whole record that stands behind one that is none.
+fn behind(bytes: &[u8], from: usize, limit: usize, mut least: u64) -> Vec<Record> {
+    let mut found = Vec::new();
     let mut at = from + 1;
-    while let Some(record) = next_record(bytes, at, limit, found.sequence) {
-        at = record.end;
-        found.sequence = record.number + 1;
-        if let Some(ops) = record.ops {
-            found.commits.push(ops);
-            found.numbers.push(record.number);
-        }
+    while let Some(record) = next_record(bytes, at, limit, least..least.saturating_add(FAR)) {
+        (at, least) = (record.end, record.number + 1);
+        found.push(record);
     }
+    found
+}
+
+/// Of records behind one that is none, those that somebody was told of: all before the last group, for that was begun
+/// when they were flushed, and of the last group those up to where it is torn.
+fn told(mut records: Vec<Record>) -> Vec<Record> {
+    let Some(first) = records.iter().rposition(|r| !r.together) else { return Vec::new() };
+    let gap = records[first..].windows(2).position(|pair| pair[0].end != pair[1].begin);
+    records.truncate(gap.map_or(records.len(), |n| first + n + 1));
+    records
 }
 
 impl Journal {
@@ -343,7 +410,7 @@ impl Journal {
                     io::Error::new(io::ErrorKind::InvalidInput, "a commit larger than a record may be");
                 return Err(at(&path(&self.dir, self.segment))(error));
             }
-            record_bytes(sequence, &payload, &mut bytes);
+            record_bytes(sequence, sequence > self.sequence, &payload, &mut bytes);
             sequence += 1;
         }
         let full = self.end + bytes.len() as u64 > journal_segment() && self.end > HEADER;
@@ -354,7 +421,7 @@ impl Journal {
         let written = self.write(&bytes);
         if let Err(error) = written {
             let error = at(&path(&self.dir, self.segment))(error);
-            self.abandon();
+            self.abandon(bytes.len());
             return Err(error);
         }
         reach("journal.after-flush");
@@ -376,10 +443,10 @@ impl Journal {
 
     /// After a failed write or flush what reached the disk is unknown. A new segment says where the old one
     /// ended; if even that fails, the refused bytes are wiped as well as can be, and the next commit needs one first.
-    fn abandon(&mut self) {
+    fn abandon(&mut self, len: usize) {
         let end = self.end;
         if self.switch(end, journal_segment()).is_err() {
-            let _ = self.file.write_all_at(&[0; RECORD_HEADER], end);
+            let _ = self.file.write_all_at(&vec![0; len], end);
             let _ = self.file.sync_data();
         }
     }
@@ -472,14 +539,17 @@ fn create(
 }
 
 #[cfg(test)]
+mod damage;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
-    fn op(n: u64) -> Vec<Op> {
+    pub fn op(n: u64) -> Vec<Op> {
         vec![Op::Replace { file: format!("f{n}"), bytes: vec![n as u8 | 0x80; 8] }]
     }
 
-    fn open(dir: &Path) -> (Journal, Recovered) {
+    pub fn open(dir: &Path) -> (Journal, Recovered) {
         let found = recover(dir).unwrap();
         (Journal::open(dir, &found, false).unwrap(), found)
     }
@@ -523,9 +593,9 @@ mod tests {
         journal.commit(&[op(1)]).unwrap();
         // The record reached the disk whole, but its flush failed and the caller was refused.
         let mut bytes = Vec::new();
-        record_bytes(journal.sequence, &op::encode(&op(666)), &mut bytes);
+        record_bytes(journal.sequence, false, &op::encode(&op(666)), &mut bytes);
         journal.file.write_all_at(&bytes, journal.end).unwrap();
-        journal.abandon();
+        journal.abandon(bytes.len());
         journal.commit(&[op(2)]).unwrap();
         assert_eq!(recover(dir.path()).unwrap().commits, [op(1), op(2)]);
     }
@@ -619,9 +689,9 @@ mod tests {
         let (mut journal, _) = open(dir.path());
         journal.commit(&[op(1)]).unwrap();
         let mut bytes = Vec::new();
-        record_bytes(journal.sequence, &op::encode(&op(666)), &mut bytes);
+        record_bytes(journal.sequence, false, &op::encode(&op(666)), &mut bytes);
         journal.file.write_all_at(&bytes, journal.end).unwrap();
-        journal.abandon();
+        journal.abandon(bytes.len());
         journal.commit(&[op(2)]).unwrap();
         journal.begin_checkpoint().unwrap();
         journal.commit(&[op(3)]).unwrap();

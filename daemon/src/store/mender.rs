@@ -134,7 +134,7 @@ impl Mender {
 }
 
 /// The name in the quarantine of a file of the store: `sessions/<id>/session.json` is `<id>.session.json`.
-fn flat(file: &str) -> String {
+pub(super) fn flat(file: &str) -> String {
     let path = Path::new(file.strip_prefix("sessions/").unwrap_or(file));
     let parts: PathBuf = path.components().collect();
     parts.to_string_lossy().replace('/', ".")

@@ -23,6 +23,7 @@ mod durable;
 mod feed;
 pub mod files;
 pub mod journal;
+mod kept;
 pub(crate) mod kill_point;
 pub mod load;
 mod mender;
@@ -315,7 +316,12 @@ fn bring_up(
     files.trust_nothing(true);
     let replayed = replay(&mut files, &found.commits, found.hole())?;
     notes.extend(replayed.notes.iter().cloned());
-    notes.extend(replayed.cut.iter().map(|file| format!("{file}: bytes past its last commit were cut")));
+    notes.extend(
+        replayed
+            .cut
+            .iter()
+            .map(|file| format!("{file}: bytes past its last commit were cut, and kept in quarantine/")),
+    );
     for (session, why) in &replayed.quarantined {
         notes.push(format!("sessions/{session}: moved to quarantine/: {why}"));
     }

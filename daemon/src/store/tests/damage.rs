@@ -249,3 +249,47 @@ fn a_folder_that_is_open_to_others_is_closed_with_what_lies_in_it() {
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&folder), mode(&record)), (0o700, 0o600));
 }
+
+#[test]
+fn what_a_start_cuts_is_kept_beside_its_reason() {
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    let id = rig.create("api");
+    say(&rig, id, "one");
+    let timeline = home.session(id).join(timeline::ACTIVE);
+    let whole = std::fs::read(&timeline).unwrap();
+    let foreign = b"{\"seq\":3,\"kind\":\"note\"}\n";
+    std::fs::write(&timeline, [&whole[..], foreign].concat()).unwrap();
+    rig.crash();
+    assert_eq!(std::fs::read(&timeline).unwrap(), whole);
+    let kept = home.quarantine().join(format!("{id}.timeline.jsonl.cut"));
+    assert_eq!(std::fs::read(&kept).unwrap(), foreign);
+    assert!(kept.with_extension("cut.why").is_file());
+    // In the place of what was committed, too, and once though the start is made again.
+    let half = [&whole[..whole.len() - 5], &foreign[..]].concat();
+    std::fs::write(&timeline, half).unwrap();
+    rig.crash();
+    assert_eq!(std::fs::read(&timeline).unwrap(), whole);
+    let second = home.quarantine().join(format!("{id}.timeline.jsonl.cut.2"));
+    assert!(std::fs::read(second).unwrap().ends_with(foreign));
+}
+
+/// One byte of the newest journal is damaged, and lines stand behind it that somebody was told of.
+#[test]
+fn damage_in_the_last_segment_cuts_nothing_that_was_told() {
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    let id = rig.create("api");
+    for text in ["one", "two", "three"] {
+        say(&rig, id, text);
+    }
+    rig.runtime.block_on(rig.store.read(|_| ())).unwrap();
+    let (path, mut bytes, at) = segment_with(&home, "\"two\"");
+    bytes[at + 1] ^= 0x20;
+    rig.store.vanish();
+    std::fs::write(&path, &bytes).unwrap();
+    rig.crash();
+    assert_eq!(texts(&rig, id), ["one", "two", "three"]);
+    assert!(home.quarantine().join("journal.why").is_file());
+    assert_eq!(say(&rig, id, "four"), 5, "no number is given again");
+}
