@@ -141,14 +141,22 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
         }
         Ok::<_, Failure>((changes, ends, database, opened))
     };
-    let (mut changes, mut ends, mut database, mut opened) = open()?;
-    if opened.hole {
-        // Commits are missing, so that a file may know of something that another does not.
-        database.stop();
+    let mend = || {
         let report = repair::repair(&home, begun).map_err(|e| Failure::new(e.exit(), e))?;
         for done in report.done {
             tracing::warn!("{}: {}", done.path, done.what);
         }
+        Ok::<_, Failure>(())
+    };
+    if repair::is_needed(&home) {
+        tracing::warn!("a start before this one met a hole in the journal and did not come to the repair");
+        mend()?;
+    }
+    let (mut changes, mut ends, mut database, mut opened) = open()?;
+    if opened.hole {
+        // Commits are missing, so that a file may know of something that another does not.
+        database.stop();
+        mend()?;
         (changes, ends, database, opened) = open()?;
     }
     let started = Started {

@@ -130,6 +130,11 @@ impl Home {
         self.root.join("quarantine")
     }
 
+    /// There from before a journal with a hole is set aside until the repair that follows is done.
+    pub fn repair_needed(&self) -> PathBuf {
+        self.root.join("repair-needed")
+    }
+
     /// One line per closed session.
     pub fn closed(&self) -> PathBuf {
         self.root.join("closed.jsonl")

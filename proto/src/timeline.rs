@@ -13,6 +13,7 @@ pub use back::read_back;
 
 use crate::event::{Event, Line};
 use crate::record::Cursor;
+use crate::whole;
 
 /// The active segment's file name.
 pub const ACTIVE: &str = "timeline.jsonl";
@@ -85,9 +86,9 @@ fn open_from(dir: &Path, from: u64) -> io::Result<Vec<Segment>> {
         let start = list.iter().rposition(|(first, _)| *first <= from.max(1)).unwrap_or(0);
         let mut segments = Vec::new();
         for (first, path) in &list[start..] {
-            segments.push(Segment { first: Some(*first), file: File::open(path)? });
+            segments.push(Segment { first: Some(*first), file: whole::open(path)? });
         }
-        match File::open(dir.join(ACTIVE)) {
+        match whole::open(dir.join(ACTIVE)) {
             Ok(file) => segments.push(Segment { first: None, file }),
             Err(e) if e.kind() == io::ErrorKind::NotFound && !segments.is_empty() => {}
             Err(e) => return Err(e),
@@ -176,7 +177,7 @@ fn read_on(
     if position.seq == 0 || position.offset == 0 {
         return Ok(None);
     }
-    let file = match File::open(dir.join(ACTIVE)) {
+    let file = match whole::open(dir.join(ACTIVE)) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),
@@ -300,10 +301,10 @@ pub struct Tail {
 /// Reads where the timeline in `dir` ends: the last lines only, wherever they are.
 pub fn tail(dir: &Path) -> io::Result<Tail> {
     let sealed_last = match sealed(dir)?.pop() {
-        Some((_, path)) => last_seq(&File::open(path)?)?.0,
+        Some((_, path)) => last_seq(&whole::open(path)?)?.0,
         None => None,
     };
-    let active = match File::open(dir.join(ACTIVE)) {
+    let active = match whole::open(dir.join(ACTIVE)) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound && sealed_last.is_some() => {
             let seq = sealed_last.unwrap_or(0);
@@ -342,7 +343,7 @@ pub fn at(dir: &Path, segment: u64, offset: u64) -> io::Result<Option<Event>> {
     }
     let sealed = dir.join(sealed_name(segment));
     let path = if sealed.exists() { sealed } else { dir.join(ACTIVE) };
-    let mut file = match File::open(path) {
+    let mut file = match whole::open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),

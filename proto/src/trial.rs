@@ -56,14 +56,16 @@ pub const KILL_POINTS: [&str; 27] = [
 ];
 
 /// The places of what is done only to a store that was damaged or is compacted. The tests of those walk them.
-pub const MEND_POINTS: [&str; 5] = [
+pub const MEND_POINTS: [&str; 7] = [
     // A start beside a damaged journal.
     "recover.synced",
+    "recover.marked",
     "recover.aside",
     // A repair.
     "repair.kept",
     "repair.aside",
     "repair.committed",
+    "repair.finished",
 ];
 
 /// What makes a fault visible.

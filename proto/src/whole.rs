@@ -1,5 +1,6 @@
 //! Reading a small file whole. No file that is replaced or rewritten as a whole can be larger than one record of the
-//! journal; what is larger was not written by minder, and is not taken into memory.
+//! journal; what is larger was not written by minder, and is not taken into memory. What is no regular file is not
+//! opened: a pipe would let its reader wait for ever.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,6 +11,25 @@ use crate::timeline::LINE_MAX;
 /// Most bytes of a file that is read whole.
 pub const MAX: u64 = 64 * 1024 * 1024;
 
+/// Opens a regular file. Whatever else has its name is `InvalidData`.
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
+    is_regular(path)?;
+    File::open(path)
+}
+
+/// Says `InvalidData` of what has this name and is no regular file.
+pub fn is_regular(path: &Path) -> io::Result<()> {
+    let kind = path.symlink_metadata()?.file_type();
+    let what = match kind {
+        _ if kind.is_file() => return Ok(()),
+        _ if kind.is_dir() => "a folder",
+        _ if kind.is_symlink() => "a symbolic link",
+        _ => "no regular file",
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidData, format!("{what}, where a file should be")))
+}
+
 /// Reads a file of at most [`MAX`] bytes; a larger one is `InvalidData`.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     at_most(path, MAX)
@@ -17,7 +37,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Reads a file of at most `max` bytes; a larger one is `InvalidData`.
 pub fn at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+    let file = open(path)?;
     let len = file.metadata()?.len();
     if len > max {
         return Err(too_large(len, max));
@@ -31,7 +51,7 @@ pub fn at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 /// Hands over every line of a file that may have any size, without its newline, the last one with or without. A line
 /// of more than [`LINE_MAX`] bytes is handed over cut.
 pub fn lines(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-    let mut reader = BufReader::with_capacity(64 * 1024, File::open(path)?);
+    let mut reader = BufReader::with_capacity(64 * 1024, open(path)?);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -65,6 +85,22 @@ mod tests {
         let mut seen = Vec::new();
         lines(&path, |line| seen.push(line.len())).unwrap();
         assert_eq!(seen, [1, 0, LINE_MAX, 1, 1]);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, link) = (dir.path().join("folder"), dir.path().join("link"));
+        std::fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink("link", &link).unwrap();
+        let socket = dir.path().join("socket");
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        for (path, what) in [(folder, "a folder"), (link, "a symbolic link"), (socket, "no regular file")] {
+            for error in [read(&path).unwrap_err(), lines(&path, |_| ()).unwrap_err()] {
+                assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+                assert_eq!(error.to_string(), format!("{what}, where a file should be"));
+            }
+        }
     }
 
     #[test]

@@ -67,11 +67,23 @@ fn judge(file: &str, meta: &Metadata, sheet: &mut Sheet) -> bool {
     mode(meta, sheet);
     let known = known(file, meta.is_dir());
     match known {
+        Known::Yes if file == "repair-needed" => {
+            sheet.damage("commits were missing in the journal, and no repair was finished since");
+        }
         Known::Yes => {}
         Known::Unfinished => sheet.note("left half written; nothing reads it"),
+        Known::No if is_stray(file, meta.is_dir()) => {
+            sheet.damage("not a folder, where a session's should be")
+        }
         Known::No => sheet.note("not a file of the store"),
     }
     meta.is_dir() && known == Known::Yes
+}
+
+/// Whether this has the name of a session's folder, and is none.
+fn is_stray(file: &str, folder: bool) -> bool {
+    let name = file.strip_prefix("sessions/").or_else(|| file.strip_prefix("trash/"));
+    !folder && name.is_some_and(|name| name.parse::<SessionId>().is_ok())
 }
 
 fn mode(meta: &Metadata, sheet: &mut Sheet) {
@@ -121,7 +133,15 @@ fn known(file: &str, folder: bool) -> Known {
             FOLDERS.contains(&name)
         }
         ([_], false) => {
-            let files = ["daemon.lock", "format", "feed.jsonl", "feed.jsonl.1", "keys.jsonl", "closed.jsonl"];
+            let files = [
+                "daemon.lock",
+                "format",
+                "repair-needed",
+                "feed.jsonl",
+                "feed.jsonl.1",
+                "keys.jsonl",
+                "closed.jsonl",
+            ];
             files.contains(&name)
         }
         (["journal", name], false) => {

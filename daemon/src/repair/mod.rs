@@ -77,6 +77,11 @@ impl RepairError {
     }
 }
 
+/// True if a start met a hole in the journal and nothing was repaired since.
+pub fn is_needed(home: &Home) -> bool {
+    home.repair_needed().symlink_metadata().is_ok()
+}
+
 /// Repairs the store. The caller holds its lock.
 pub fn repair(home: &Home, now: Stamp) -> Result<Report, RepairError> {
     check::is_store(home)?;

@@ -16,6 +16,7 @@ use crate::store::Op;
 /// Mends everything.
 pub fn mend(work: &mut Work) -> Result<(), RepairError> {
     permissions(work)?;
+    strays(work)?;
     recipient::mend(work, "operator", None)?;
     for id in work.ids("sessions")? {
         recipient::mend(work, &format!("sessions/{id}"), Some(id))?;
@@ -54,6 +55,19 @@ fn permissions(work: &mut Work) -> Result<(), RepairError> {
             work.permit(&path)?;
         }
     }
+}
+
+/// What has the name of a session's folder, and is none.
+fn strays(work: &mut Work) -> Result<(), RepairError> {
+    for dir in ["sessions", "trash"] {
+        for name in work.names(dir)?.into_iter().filter(|n| n.parse::<SessionId>().is_ok()) {
+            let file = format!("{dir}/{name}");
+            if work.root().join(&file).symlink_metadata().is_ok_and(|m| !m.is_dir() && !m.is_symlink()) {
+                work.set_aside(&file, "not a folder")?;
+            }
+        }
+    }
+    Ok(())
 }
 
 type Records = BTreeMap<SessionId, SessionRecord>;

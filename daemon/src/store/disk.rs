@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::libc::{ELOOP, ENXIO, O_NOFOLLOW, O_NONBLOCK};
+
 use super::kill_point::reach;
 
 /// Begins the name of a file that is being written and will be renamed.
@@ -31,9 +33,27 @@ pub fn make_dir(path: &Path) -> Result<(), DiskError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
 }
 
-/// Opens a file for appending at known offsets, creating it 0600.
+/// Neither a link is followed nor somebody at the other end of a pipe waited for.
+const PLAIN: i32 = O_NOFOLLOW | O_NONBLOCK;
+
+/// Opens a regular file for appending at known offsets, creating it 0600.
 pub fn open_rw(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    let mut open = OpenOptions::new();
+    open.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(PLAIN);
+    let file = open.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(no_file()) }
+}
+
+fn no_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "no regular file, where a file should be")
+}
+
+/// Whether an error says that something else has the name of a file or of its folder. That is no fault of the disk, and
+/// does not pass.
+pub fn is_odd(error: &io::Error) -> bool {
+    use io::ErrorKind::{AlreadyExists, InvalidData, IsADirectory, NotADirectory, NotSeekable};
+    matches!(error.kind(), AlreadyExists | InvalidData | IsADirectory | NotADirectory | NotSeekable)
+        || matches!(error.raw_os_error(), Some(ELOOP | ENXIO))
 }
 
 /// Writes a whole file beside its place and renames it there. Nothing is synced: the journal has it.
@@ -49,6 +69,7 @@ fn replace_with(path: &Path, bytes: &[u8], sync: bool) -> Result<(), DiskError> 
         .create(true)
         .truncate(true)
         .mode(0o600)
+        .custom_flags(PLAIN)
         .open(&temp)
         .map_err(at(&temp))?;
     let written = file.write_all(bytes).and_then(|()| if sync { file.sync_all() } else { Ok(()) });

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use minder_proto::{timeline, trial};
+use minder_proto::{timeline, trial, whole};
 
 use super::disk::{self, DiskError, at};
 use super::durable::Touched;
@@ -31,6 +31,14 @@ pub struct Files {
     touched: Touched,
     /// What is redone is written again even where it stands: after a failed flush what is read may be in memory alone.
     anew: bool,
+}
+
+/// Most bytes that are missing in a list and written as empty lines, so that what comes after them has its place.
+pub const FILLED: u64 = 16 * 1024 * 1024;
+
+/// Whether a file is a list of lines of which none builds on another.
+pub fn is_list(file: &str) -> bool {
+    matches!(file, "keys.jsonl" | "closed.jsonl")
 }
 
 /// What a file looks like right now.
@@ -129,6 +137,15 @@ impl Files {
         }
     }
 
+    /// Makes durable what a foreign hand may have written: what is committed from now on lies behind it.
+    pub fn settle(&mut self, file: &str) -> Result<(), DiskError> {
+        let path = self.path(file);
+        match whole::open(&path).and_then(|open| open.sync_data()) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(at(&path)(e)),
+            _ => Ok(()),
+        }
+    }
+
     /// Applies one operation for the first time: what it says is not there yet.
     pub fn apply(&mut self, op: &Op) -> Result<(), DiskError> {
         match op {
@@ -207,9 +224,13 @@ impl Files {
         let (open, used) = self.open.get_mut(file).expect("inserted above");
         *used = tick;
         let before = open.metadata().map_err(at(&path))?.len();
+        if before != offset {
+            let what = format!("{before} bytes, where {offset} were written");
+            return Err(at(&path)(io::Error::other(what)));
+        }
         open.write_all_at(bytes, offset).map_err(|e| {
             // A short write is taken back before anything else is written.
-            let _ = open.set_len(before.min(offset));
+            let _ = open.set_len(offset);
             at(&path)(e)
         })?;
         self.touched.file(&path);
@@ -236,6 +257,14 @@ impl Files {
     /// Applies one operation that may have been applied already, wholly or in part. Gives why the session it
     /// belongs to cannot be trusted any more, if so.
     pub fn redo(&mut self, op: &Op) -> Result<Option<String>, DiskError> {
+        match self.redo_now(op) {
+            // One entry of a folder keeps nobody else from being served.
+            Err(e) if disk::is_odd(&e.error) => Ok(Some(e.to_string())),
+            other => other,
+        }
+    }
+
+    fn redo_now(&mut self, op: &Op) -> Result<Option<String>, DiskError> {
         match op {
             Op::Append { file, segment, offset, bytes } => self.redo_append(file, *segment, *offset, bytes),
             Op::Seal { dir, first } => {
@@ -286,7 +315,13 @@ impl Files {
             }
             Err(e) => return Err(at(&path)(e)),
         };
-        let len = open.metadata().map_err(at(&path))?.len();
+        let mut len = open.metadata().map_err(at(&path))?.len();
+        if is_list(file) && (len..len.saturating_add(FILLED)).contains(&offset) {
+            // The lines stand for themselves, wherever they are; what was lost before them is gone either way.
+            let fill = vec![b'\n'; (offset - len) as usize];
+            open.write_all_at(&fill, len).map_err(at(&path))?;
+            len = offset;
+        }
         let foreign = {
             let mut there = vec![0; bytes.len().min(len.saturating_sub(offset) as usize)];
             open.read_exact_at(&mut there, offset).map_err(at(&path))?;
@@ -326,7 +361,7 @@ impl Files {
     pub fn bears(&self, file: &str, segment: u64, offset: u64, bytes: &[u8]) -> Result<bool, DiskError> {
         let path = self.segment_of(file, segment)?;
         let look = || -> io::Result<bool> {
-            let open = File::open(&path)?;
+            let open = whole::open(&path)?;
             let len = open.metadata()?.len();
             if len < offset {
                 return Ok(false);
@@ -337,6 +372,7 @@ impl Files {
         };
         match look() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(offset == 0),
+            Err(e) if disk::is_odd(&e) => Ok(false),
             other => other.map_err(at(&path)),
         }
     }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use minder_proto::trial;
+use minder_proto::{trial, whole};
 
 use super::disk::{self, DiskError, at};
 use super::kill_point::reach;
@@ -226,7 +226,7 @@ pub fn recover(dir: &Path) -> Result<Recovered, DiskError> {
     for n in &list {
         let p = path(dir, *n);
         let mut bytes = Vec::new();
-        File::open(&p).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(at(&p))?;
+        whole::open(&p).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(at(&p))?;
         files.push((*n, bytes));
     }
     // A last segment without a header was being made when the daemon died, if nothing is in it: a header is durable

@@ -11,7 +11,7 @@ use minder_proto::layout::Home;
 use minder_proto::queue;
 use minder_proto::record::{ClosedLine, KeyLine, SessionRecord, Watcher};
 use minder_proto::stamp::Stamp;
-use minder_proto::whole;
+use minder_proto::{timeline, whole};
 
 use super::disk::{DiskError, at};
 use super::recover::quarantine_file;
@@ -108,7 +108,7 @@ fn session(home: &Home, id: SessionId, notes: &mut Vec<String>) -> Result<Loaded
             return Ok(Err(format!("{}: not there", file.display())));
         }
         Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(e.to_string()),
-        Err(e) => return Err(at(&file)(e)),
+        Err(e) => return Ok(Err(format!("{}: {e}", file.display()))),
     };
     let record = bytes.and_then(|b| serde_json::from_slice::<SessionRecord>(&b).map_err(|e| e.to_string()));
     let record = match record {
@@ -122,9 +122,18 @@ fn session(home: &Home, id: SessionId, notes: &mut Vec<String>) -> Result<Loaded
     if record.id != id {
         return Ok(Err(format!("{}: says it is {}", file.display(), record.id)));
     }
-    let watchers = watchers(home, id, notes)?;
-    let (queue, queue_len) = ledger(&dir.join("queue.jsonl"), notes)?;
-    Ok(Ok(Session { record, watchers, inbox: Inbox { queue, tail: None, queue_len } }))
+    // Whatever is wrong with one session's files keeps no other from being served.
+    let loaded = (|| {
+        let active = dir.join(timeline::ACTIVE);
+        match whole::is_regular(&active) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(at(&active)(e)),
+            _ => {}
+        }
+        let watchers = watchers(home, id, notes)?;
+        let (queue, queue_len) = ledger(&dir.join("queue.jsonl"), notes)?;
+        Ok(Session { record, watchers, inbox: Inbox { queue, tail: None, queue_len } })
+    })();
+    Ok(loaded.map_err(|e: DiskError| e.to_string()))
 }
 
 fn watchers(home: &Home, id: SessionId, notes: &mut Vec<String>) -> Result<Vec<Watcher>, DiskError> {

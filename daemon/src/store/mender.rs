@@ -15,7 +15,7 @@ use super::files::Files;
 use super::journal::{Journal, RECORD_MAX};
 use super::kill_point::reach;
 use super::op::{self, Op};
-use super::recover::{free_name, quarantine, quarantine_file, write_why};
+use super::recover::{free_name, quarantine, quarantine_file, unmark, write_why};
 use super::{FOLDERS, OpenError, bring_up, prepare, sweep};
 
 /// A store under repair.
@@ -129,7 +129,8 @@ impl Mender {
     pub fn finish(mut self) -> Result<(), DiskError> {
         let last = self.journal.begin_checkpoint()?;
         durable::everything(self.home.root(), &self.files.take_touched())?;
-        self.journal.end_checkpoint(last)
+        self.journal.end_checkpoint(last)?;
+        unmark(self.home.root())
     }
 }
 

@@ -48,8 +48,8 @@ pub use state::{Inbox, Session, State};
 pub use txn::{Appended, Contributor, Txn};
 
 // What a check of the store's files needs to read its journal as a start would.
-pub(crate) use disk::TEMP_PREFIX;
-pub(crate) use files::Files;
+pub(crate) use disk::{TEMP_PREFIX, is_odd};
+pub(crate) use files::{FILLED, Files, is_list};
 pub(crate) use journal::{Recovered, recover};
 pub(crate) use mender::Mender;
 pub(crate) use op::Op;
@@ -307,6 +307,7 @@ fn bring_up(
     flush: bool,
     notes: &mut Vec<String>,
 ) -> Result<(Files, Recovered, Replayed), OpenError> {
+    set_odd_aside(home, notes)?;
     let found = recover(&home.journal())?;
     if flush {
         journal::settle(&home.journal(), &found)?;
@@ -334,6 +335,24 @@ fn bring_up(
     }
     files.trust_nothing(false);
     Ok((files, found, replayed))
+}
+
+/// Moves aside what has the name of a file that the whole store needs, and is none.
+fn set_odd_aside(home: &Home, notes: &mut Vec<String>) -> Result<(), OpenError> {
+    let files =
+        ["keys.jsonl", "closed.jsonl", "feed.jsonl", "operator/queue.jsonl", "operator/timeline.jsonl"];
+    for file in files {
+        let path = home.root().join(file);
+        match minder_proto::whole::is_regular(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+                disk::make_dir(&home.quarantine())?;
+                recover::quarantine_file(home.root(), &path, &file.replace('/', "."), &e.to_string())?;
+                notes.push(format!("{}: {e}; moved to quarantine/", path.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The folders that a store has from its first start on.

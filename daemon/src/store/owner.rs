@@ -26,6 +26,7 @@ use super::journal::{Journal, RECORD_MAX};
 use super::kill_point::reach;
 use super::load::kept;
 use super::op::{self, Op};
+use super::recover::quarantine;
 use super::seeded;
 use super::sizes;
 use super::state::State;
@@ -349,16 +350,29 @@ impl Owner {
                 !matches!(op, Op::Replace { .. } | Op::Retire { .. })
                     && matches!(disk::is_there(&self.home.session(*s)), Ok(false))
             });
+            let mut lost = None;
             match self.files.redo(op) {
                 Ok(None) => {}
-                Ok(Some(why)) => tracing::error!(%why, "a committed change was given up"),
+                Ok(Some(why)) => {
+                    tracing::error!(%why, "a committed change was given up");
+                    if let Some(session) = op.session().filter(|_| gone.is_none()) {
+                        match quarantine(self.home.root(), session, &why) {
+                            Ok(()) => lost = Some(session),
+                            Err(error) => return self.unapplied_for(&error),
+                        }
+                    }
+                }
                 Err(error) if gone.is_some() && error.error.kind() == io::ErrorKind::NotFound => {
                     tracing::error!(%error, "a committed change was given up");
                 }
                 Err(error) => return self.unapplied_for(&error),
             }
             self.unapplied.pop_front();
-            if let Some(session) = gone {
+            if let Some(session) = lost {
+                // As a start does it: what memory knows of it is more than its files hold.
+                self.unapplied.retain(|op| op.session() != Some(session));
+            }
+            if let Some(session) = gone.or(lost) {
                 self.forget(vec![session]);
             }
         }

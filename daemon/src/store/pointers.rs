@@ -6,6 +6,7 @@ use std::path::Path;
 
 use minder_proto::id::SessionId;
 use minder_proto::layout::{Home, file_name};
+use minder_proto::whole;
 
 use super::disk::{DiskError, at};
 use super::op::Op;
@@ -24,7 +25,8 @@ pub fn mend(home: &Home, state: &State) -> Result<Vec<Op>, DiskError> {
     }
     let mut ops = Vec::new();
     for file in there.iter().filter(|file| !wanted.contains_key(*file)) {
-        let named = std::fs::read_to_string(home.root().join(file)).ok();
+        let named = whole::at_most(&home.root().join(file), 4096).ok();
+        let named = named.and_then(|bytes| String::from_utf8(bytes).ok());
         let named: Option<SessionId> = named.and_then(|text| text.trim_end().parse().ok());
         // Of a session whose record cannot be read nobody knows what it calls for.
         if !named.is_some_and(|id| state.corrupt.contains_key(&id)) {

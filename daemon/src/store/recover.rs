@@ -64,7 +64,7 @@ impl Target for Files {
     }
 
     fn whole(&self, file: &str) -> Option<Vec<u8>> {
-        std::fs::read(self.lies(file).ok()?).ok()
+        minder_proto::whole::read(&self.lies(file).ok()?).ok()
     }
 }
 
@@ -267,6 +267,8 @@ pub fn set_journal_aside(files: &mut Files, journal: &Path, why: &str) -> Result
     disk::make_dir(&dir)?;
     super::durable::everything(&root, &files.take_touched())?;
     reach("recover.synced");
+    // From here on the files alone say what there is, and until they are repaired they need not fit together.
+    mark(&root, why)?;
     let to = free_name(&dir, "journal");
     write_why(&to, why)?;
     std::fs::rename(journal, &to).map_err(at(journal))?;
@@ -275,6 +277,23 @@ pub fn set_journal_aside(files: &mut Files, journal: &Path, why: &str) -> Result
     reach("recover.aside");
     disk::make_dir(journal)?;
     disk::sync_dir(&root)
+}
+
+const MARK: &str = "repair-needed";
+
+/// Notes, durably, that the files must be repaired before anybody is served.
+fn mark(root: &Path, why: &str) -> Result<(), DiskError> {
+    disk::replace_synced(&root.join(MARK), format!("{why}\n").as_bytes())?;
+    disk::sync_dir(root)?;
+    reach("recover.marked");
+    Ok(())
+}
+
+/// The files are repaired, durably.
+pub fn unmark(root: &Path) -> Result<(), DiskError> {
+    reach("repair.finished");
+    disk::remove(&root.join(MARK))?;
+    disk::sync_dir(root)
 }
 
 /// Moves one file aside and says why beside it.

@@ -49,7 +49,10 @@ fn folder_of(folder: &Path) -> Result<(), DiskError> {
         let name = name.to_string_lossy();
         let ours = name.starts_with(TEMP_PREFIX);
         if ours || name.ends_with(".new") && is_old(&entry) {
-            disk::remove(&entry.path())?;
+            match disk::remove(&entry.path()) {
+                Err(e) if disk::is_odd(&e.error) => {} // nothing that a daemon was writing
+                other => other?,
+            }
         }
     }
     Ok(())

@@ -539,6 +539,9 @@ impl<'a> Txn<'a> {
                 }
                 return Err(Fault::new(Kind::InvalidState, "the person's timeline is gone"));
             };
+            if known.is_none_or(|tail| tail.len != len) {
+                self.files.settle(&file).map_err(io)?;
+            }
             let tail = match known {
                 Some(tail) if tail.len == len => tail,
                 _ => self.reread(&file, known)?,
@@ -556,6 +559,9 @@ impl<'a> Txn<'a> {
             Found::Len(len) => len,
             Found::Absent | Found::NoFolder => 0,
         };
+        if known.is_none() || queue_len != self.inbox_mut(party).queue_len {
+            self.files.settle(&ledger).map_err(io)?;
+        }
         // A foreign hand's half line must not swallow ours.
         if queue_len != self.inbox_mut(party).queue_len && queue_len > 0 {
             pending.queue_bytes.push(b'\n');
@@ -618,11 +624,18 @@ impl<'a> Txn<'a> {
 
     /// Looks how long the lists are that this mutation appends to: a foreign hand may have cut or lengthened them.
     pub(super) fn measure(&mut self) -> Result<(), Fault> {
-        let used = [("keys.jsonl", !self.keys.is_empty()), ("closed.jsonl", !self.closed.is_empty())];
-        for (slot, (file, used)) in self.lists.iter_mut().zip(used) {
+        let used = [
+            ("keys.jsonl", !self.keys.is_empty(), self.state.keys_len),
+            ("closed.jsonl", !self.closed.is_empty(), self.state.closed_len),
+        ];
+        for (slot, (file, used, known)) in self.lists.iter_mut().zip(used) {
             if used {
                 let found = self.files.look(file).map_err(|e| Fault::new(Kind::ReadOnly, e.to_string()))?;
-                *slot = Some(if let Found::Len(len) = found { len } else { 0 });
+                let len = if let Found::Len(len) = found { len } else { 0 };
+                if len != known {
+                    self.files.settle(file).map_err(|e| Fault::new(Kind::ReadOnly, e.to_string()))?;
+                }
+                *slot = Some(len);
             }
         }
         Ok(())

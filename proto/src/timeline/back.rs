@@ -10,6 +10,7 @@ use std::path::Path;
 use super::{ACTIVE, Item, LINE_MAX, sealed};
 use crate::event::Line;
 use crate::record::Cursor;
+use crate::whole;
 
 /// Bytes of the first look at the end of a file; each further one is twice as long.
 const FIRST_LOOK: u64 = 4 * 1024;
@@ -29,7 +30,7 @@ pub fn read_back(dir: &Path, mut each: impl FnMut(Item) -> ControlFlow<()>) -> i
         each(item)
     };
     let mut read_from = u64::MAX;
-    let active = match File::open(dir.join(ACTIVE)) {
+    let active = match whole::open(dir.join(ACTIVE)) {
         Ok(file) => Some(file),
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
         Err(e) => return Err(e),
@@ -51,7 +52,7 @@ pub fn read_back(dir: &Path, mut each: impl FnMut(Item) -> ControlFlow<()>) -> i
         if first >= read_from {
             continue;
         }
-        let file = File::open(path)?;
+        let file = whole::open(path)?;
         if lines_back(&file, &mut Window::at_end(&file)?, first, &mut take)?.is_break() {
             break;
         }

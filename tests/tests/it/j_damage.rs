@@ -47,9 +47,49 @@ fn j1_killed_in_a_start_beside_a_damaged_journal() {
         assert_eq!(notes(), (1..=count).map(|n| format!("note {n}")).collect::<Vec<_>>(), "{at}");
         assert!(prepared.world.home().quarantine().join("journal.why").is_file(), "{at}");
     };
-    let reached = prepared.at_every(&minder_proto::trial::MEND_POINTS[..2], scenario, finish);
+    let reached = prepared.at_every(&minder_proto::trial::MEND_POINTS[..OF_A_START], scenario, finish);
     assert!(reached.iter().all(|(_, n)| *n == 1), "{reached:?}");
 }
+
+/// The same where the files themselves were not durable: lines are lost for good, and a repair must follow, though each
+/// start is killed before it.
+#[test]
+fn j1_killed_before_the_repair_that_a_damaged_journal_calls_for() {
+    let world = World::new();
+    let daemon = world.start();
+    let w = world.session("w");
+    let mut client = world.client();
+    for note in ["note 1", "note 2", "note 3"] {
+        w.declare(&mut client, State::Review, Some(note));
+    }
+    daemon.kill();
+    damage_the_journal(&world, "note 2");
+    let timeline = std::fs::read_to_string(w.file("timeline.jsonl")).unwrap();
+    let lost = timeline.find("note 2").unwrap();
+    let kept = &timeline[..=timeline[..lost].rfind('\n').unwrap()];
+    std::fs::write(w.file("timeline.jsonl"), kept).unwrap();
+    let prepared = Prepared::new(world);
+    let scenario = |client: &mut minder_client::rpc::Client, _: &minder_tests::process::Process| {
+        w.declare(client, State::Asking, Some("note 5"));
+        true
+    };
+    let finish = |_: &crate::world::Minderd, told: bool, at: &str| {
+        let notes: Vec<_> = w.moves().into_iter().filter_map(|(_, m)| m.note).collect();
+        let expected: &[&str] = if told { &["note 1", "note 5"] } else { &["note 1"] };
+        assert_eq!(notes, expected, "{at}");
+        let text = std::fs::read_to_string(w.file("timeline.jsonl")).unwrap();
+        assert!(text.contains("\"kind\":\"note\""), "{at}: what is missing is said: {text}");
+        assert!(!prepared.world.home().repair_needed().exists(), "{at}");
+    };
+    let start = ["recover.done", "checkpoint.switched", "checkpoint.synced"];
+    let points = [&minder_proto::trial::MEND_POINTS[..], &start].concat();
+    let reached = prepared.at_every(&points, scenario, finish);
+    let never: Vec<_> = reached.iter().filter(|(_, n)| *n == 0).map(|(point, _)| *point).collect();
+    assert_eq!(never, ["repair.aside"], "{reached:?}");
+}
+
+/// So many of the places at which a store is mended are those of a start.
+const OF_A_START: usize = 3;
 
 /// Damage of many kinds in a store that nobody serves.
 fn damage(world: &World, w: &crate::world::Agent, s: &crate::world::Agent) {
@@ -81,7 +121,7 @@ fn j1_killed_in_a_repair() {
     damage(&world, &w, &s);
     let prepared = Prepared::new(world);
     let mut passed = Vec::new();
-    for point in &minder_proto::trial::MEND_POINTS[2..] {
+    for point in &minder_proto::trial::MEND_POINTS[OF_A_START..] {
         for n in 1.. {
             prepared.restore();
             let mut cut_off = prepared.world.minder(["store", "repair"]);

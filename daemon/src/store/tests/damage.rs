@@ -293,3 +293,117 @@ fn damage_in_the_last_segment_cuts_nothing_that_was_told() {
     assert!(home.quarantine().join("journal.why").is_file());
     assert_eq!(say(&rig, id, "four"), 5, "no number is given again");
 }
+
+/// What may have the name of a file: a folder, a link to itself, a socket that stands for a pipe.
+fn put_odd(path: &std::path::Path, what: &str) {
+    let _ = std::fs::remove_file(path);
+    match what {
+        "folder" => std::fs::create_dir(path).unwrap(),
+        "link" => std::os::unix::fs::symlink(path, path).unwrap(),
+        _ => nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+    }
+}
+
+#[test]
+fn one_odd_entry_keeps_no_other_session_from_being_served() {
+    for what in ["folder", "link", "pipe"] {
+        for name in ["session.json", "queue.jsonl", "timeline.jsonl", "watchers.json", ".tmp-session.json"] {
+            for replayed in [false, true] {
+                let mut rig = Rig::new();
+                let home = Home::at(rig.dir.path());
+                let (id, other) = (rig.create("api"), rig.create("web"));
+                say(&rig, id, "one");
+                rig.write(move |txn| txn.post(Party::Session(id), message("hello"))).unwrap();
+                if !replayed {
+                    rig.store.stop();
+                }
+                rig.store.vanish();
+                put_odd(&home.session(id).join(name), what);
+                rig.crash();
+                let at = format!("{name} is a {what}, replayed: {replayed}");
+                say(&rig, other, "two");
+                assert_eq!(texts(&rig, other), ["two"], "{at}");
+                let known = rig.runtime.block_on(rig.store.read(move |s| s.corrupt(id).is_some())).unwrap();
+                let aside = home.quarantine().join(id.to_string()).exists();
+                // What is replaced as a whole has its place again.
+                let again = replayed && what != "folder" && name == "session.json";
+                let harmless = name.starts_with('.') || name == "watchers.json" || again;
+                assert!(known || aside || harmless, "{at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_folder_of_a_session_is_a_session_that_cannot_be_read() {
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    let other = rig.create("web");
+    let id = SessionId::random();
+    std::fs::write(home.session(id), "plain").unwrap();
+    for file in [home.keys(), home.closed(), home.operator().join("queue.jsonl")] {
+        put_odd(&file, "folder");
+    }
+    rig.crash();
+    say(&rig, other, "two");
+    assert!(rig.runtime.block_on(rig.store.read(move |s| s.corrupt(id).is_some())).unwrap());
+    assert!(home.quarantine().join("keys.jsonl.why").is_file());
+}
+
+/// A list lost foreign bytes that were never durable: what was committed behind them keeps its place.
+#[test]
+fn keys_that_were_committed_behind_lost_bytes_are_known() {
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    let remember = |rig: &Rig, key: &'static str| {
+        rig.write(move |txn| {
+            txn.remember(key.to_owned(), 1, serde_json::Value::Null);
+            Ok(())
+        })
+        .unwrap();
+    };
+    remember(&rig, "one");
+    rig.store.stop();
+    rig.crash();
+    let len = home.keys().metadata().unwrap().len();
+    let foreign = [std::fs::read(home.keys()).unwrap(), b"half a line of somebody else".to_vec()].concat();
+    std::fs::write(home.keys(), foreign).unwrap();
+    remember(&rig, "two");
+    rig.runtime.block_on(rig.store.read(|_| ())).unwrap();
+    rig.store.vanish();
+    std::fs::File::options().write(true).open(home.keys()).unwrap().set_len(len).unwrap();
+    for _ in 0..2 {
+        rig.crash();
+        for key in ["one", "two"] {
+            assert!(rig.runtime.block_on(rig.store.read(move |s| s.remembered(key).is_some())).unwrap());
+        }
+    }
+    let text = std::fs::read_to_string(home.keys()).unwrap();
+    assert_eq!(text.lines().filter(|l| !l.is_empty()).count(), 2, "{text}");
+}
+
+/// What was committed and cannot be applied any more: the session goes aside, as at a start, and no file gets holes.
+#[test]
+fn a_session_whose_file_cannot_take_what_was_committed_is_set_aside() {
+    let mut rig = Rig::new();
+    let home = Home::at(rig.dir.path());
+    let (id, other) = (rig.create("api"), rig.create("web"));
+    let timeline = home.session(id).join(timeline::ACTIVE);
+    let cut = timeline.clone();
+    // A foreign hand cuts the file after it was measured.
+    rig.write(move |txn| {
+        txn.append(Party::Session(id), Body::Note { what: "said".into(), text: "one".into() })?;
+        std::fs::File::options().write(true).open(&cut).unwrap().set_len(5).unwrap();
+        Ok(())
+    })
+    .unwrap();
+    let other_said = say(&rig, other, "two");
+    assert_eq!(other_said, 2);
+    let aside = home.quarantine().join(id.to_string());
+    assert_eq!(std::fs::read(aside.join(timeline::ACTIVE)).unwrap().len(), 5, "not padded");
+    assert!(aside.with_extension("why").is_file());
+    assert!(rig.runtime.block_on(rig.store.read(move |s| s.session(id).is_none())).unwrap());
+    rig.crash();
+    assert!(!home.session(id).exists());
+    assert_eq!(texts(&rig, other), ["two"]);
+}
