@@ -73,7 +73,7 @@ fn judge(file: &str, meta: &Metadata, sheet: &mut Sheet) -> bool {
         Known::Yes => {}
         Known::Unfinished => sheet.note("left half written; nothing reads it"),
         Known::No if is_stray(file, meta.is_dir()) => {
-            sheet.damage("not a folder, where a session's should be")
+            sheet.damage("not a folder, where a session's should be");
         }
         Known::No => sheet.note("not a file of the store"),
     }

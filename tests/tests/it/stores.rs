@@ -11,6 +11,7 @@
 
 mod damaged;
 mod formats;
+mod served;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

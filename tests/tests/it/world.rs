@@ -121,6 +121,14 @@ impl World {
         Agent { id, label: label.to_owned(), conversation, home: self.home() }
     }
 
+    /// A session that was there before, by its label.
+    pub fn known(&self, label: &str) -> Option<Agent> {
+        let (records, _) = snapshot::records(&self.home()).unwrap();
+        let id = records.into_iter().find(|r| r.label == label)?.id;
+        let (label, conversation) = (label.to_owned(), format!("conversation-of-{label}"));
+        Some(Agent { id, label, conversation, home: self.home() })
+    }
+
     /// Runs `minder` in a session's shell.
     pub fn run_as(&self, agent: &Agent, line: &str) -> Ran {
         ran(&mut self.minder_as(agent, line), b"")
