@@ -7,10 +7,11 @@ use minder_proto::caller::{self, Caller, Identity};
 use minder_proto::config;
 use minder_proto::id::{Party, SessionId};
 use minder_proto::layout::{self, Home};
+use minder_proto::snapshot;
 
 use crate::ancestors;
 use crate::fault::CommandError;
-use crate::fleet::Fleet;
+use crate::fleet::{self, Fleet};
 use crate::follow::Follower;
 use crate::link::Link;
 use crate::printer::Printer;
@@ -47,6 +48,34 @@ impl Context {
     /// Every open session, as the files show it.
     pub fn fleet(&self) -> Result<Fleet, CommandError> {
         Fleet::read(self.home()?)
+    }
+
+    /// As much of the fleet as one word, or the caller alone, asks for: where each is named outright, those sessions and
+    /// no others.
+    pub fn fleet_for(&self, word: Option<&str>) -> Result<Fleet, CommandError> {
+        let home = self.home()?;
+        let caller = caller::from_files(home, &self.caller).session();
+        let acting = self.caller.acting_as.as_deref();
+        let mut records = Vec::new();
+        for word in acting.into_iter().chain(word) {
+            let record = match (word, caller) {
+                (".", Some(me)) => snapshot::record(home, me).ok(),
+                _ => fleet::outright(home, word),
+            };
+            match record {
+                Some(record) => records.push(record),
+                None => return self.fleet(),
+            }
+        }
+        if word.is_none()
+            && let Some(me) = caller
+        {
+            match snapshot::record(home, me) {
+                Ok(record) => records.push(record),
+                Err(_) => return self.fleet(),
+            }
+        }
+        Ok(Fleet::only(records))
     }
 
     /// The daemon; it is started at the first call if none runs.
@@ -96,7 +125,7 @@ impl Context {
     pub fn who(&self) -> Result<Identity, CommandError> {
         match &self.caller.acting_as {
             None => Ok(caller::from_files(self.home()?, &self.caller)),
-            Some(_) => self.identity(&self.fleet()?),
+            Some(_) => self.identity(&self.fleet_for(None)?),
         }
     }
 

@@ -1,5 +1,6 @@
 //! All open sessions as the files show them, and how one is picked out of them by its selector.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use minder_proto::caller::read_id;
@@ -21,6 +22,8 @@ pub struct Fleet {
     pub records: Vec<SessionRecord>,
     /// Why others cannot be shown.
     pub unreadable: Vec<ReadError>,
+    /// Where each stands in `records`.
+    places: HashMap<SessionId, usize>,
 }
 
 impl Fleet {
@@ -28,7 +31,17 @@ impl Fleet {
     pub fn read(home: &Home) -> Result<Self, CommandError> {
         let (records, unreadable) =
             snapshot::records(home).map_err(|e| CommandError::io(home.sessions().display(), &e))?;
-        Ok(Self { records, unreadable })
+        Ok(Self::of(records, unreadable))
+    }
+
+    /// These sessions, where nobody asks for others: who shows one session need not read ten thousand.
+    pub fn only(records: Vec<SessionRecord>) -> Self {
+        Self::of(records, Vec::new())
+    }
+
+    fn of(records: Vec<SessionRecord>, unreadable: Vec<ReadError>) -> Self {
+        let places = records.iter().enumerate().map(|(place, record)| (record.id, place)).collect();
+        Self { records, unreadable, places }
     }
 
     /// The sessions that the words on the command line name; all of them without words.
@@ -60,13 +73,14 @@ impl Fleet {
 
     /// The record of a session.
     pub fn get(&self, id: SessionId) -> Option<&SessionRecord> {
-        self.records.iter().find(|r| r.id == id)
+        self.places.get(&id).map(|place| &self.records[*place])
     }
 
     /// A session as lines for people name it: its title and short id.
     pub fn named(&self, home: &Home, id: SessionId) -> String {
-        match self.get(id) {
-            Some(record) => format!("{} ({})", one_line(&record.title), id.short()),
+        let title = |record: &SessionRecord| format!("{} ({})", one_line(&record.title), id.short());
+        match self.get(id).map(title).or_else(|| snapshot::record(home, id).ok().map(|r| title(&r))) {
+            Some(named) => named,
             None => match snapshot::tombstone(home, id) {
                 Some(line) => format!("{} ({}, closed)", one_line(&line.title), id.short()),
                 None => format!("{} (gone)", id.short()),
@@ -79,8 +93,12 @@ impl Fleet {
         match party {
             Party::Operator => "operator".to_owned(),
             Party::Minder => "minder".to_owned(),
-            Party::Session(id) => match self.get(id) {
-                Some(record) => record.label.clone(),
+            Party::Session(id) => match self
+                .get(id)
+                .map(|r| r.label.clone())
+                .or_else(|| snapshot::record(home, id).ok().map(|r| r.label))
+            {
+                Some(label) => label,
                 None => snapshot::tombstone(home, id).map_or_else(|| id.short(), |line| line.label),
             },
         }
@@ -117,4 +135,12 @@ impl Fleet {
         })?;
         Some(CommandError::data(bad.to_string()).hint("minder store check"))
     }
+}
+
+/// The record of the session that a word names outright, by its label or its whole id: one small file instead of
+/// every record. Nothing where anything else has to be looked at.
+pub fn outright(home: &Home, word: &str) -> Option<SessionRecord> {
+    let id = word.parse().ok().or_else(|| read_id(&home.label(word)))?;
+    let record = snapshot::record(home, id).ok()?;
+    (record.label == word || record.id.to_string() == word.to_ascii_lowercase()).then_some(record)
 }

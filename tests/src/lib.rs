@@ -12,6 +12,7 @@
 //! | [`power`] | what is left after a loss of power, compared with what callers were answered |
 //! | [`process`], [`files`] | processes by pidfd; waiting for files by inotify |
 //! | [`garbage`], [`heap`] | bytes that no parser should be given; how much memory a piece of work takes |
+//! | [`fleet`] | a store of any size, written to its files |
 //!
 //! Nothing sleeps to wait: each wait is woken by an event and has a limit, and its error shows what was there
 //! instead. A test with the real program:
@@ -46,6 +47,7 @@ pub mod crash;
 mod dispositions;
 pub mod fake;
 pub mod files;
+pub mod fleet;
 pub mod garbage;
 pub mod heap;
 pub mod isolate;

@@ -99,7 +99,7 @@ struct Shown<'a> {
 const BRIEFLY: Duration = Duration::from_millis(300);
 
 fn list(context: &mut Context) -> Outcome {
-    let fleet = context.fleet()?;
+    let fleet = context.fleet_for(None)?;
     let to = context.party(&fleet)?;
     let home = context.home()?.clone();
     let dir = snapshot::party_dir(&home, to);

@@ -34,7 +34,7 @@ pub struct QueueArgs {
 
 /// Shows.
 pub fn run(args: &QueueArgs, context: &mut Context) -> Outcome {
-    let fleet = context.fleet()?;
+    let fleet = context.fleet_for(args.what.as_deref().filter(|what| *what != "@operator"))?;
     let party = match args.what.as_deref() {
         None => context.party(&fleet)?,
         Some("@operator") => Party::Operator,

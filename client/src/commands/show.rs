@@ -40,7 +40,7 @@ pub fn run(args: &ShowArgs, context: &mut Context) -> Outcome {
     if args.timeline > EVENTS_MAX {
         return Err(CommandError::usage(format!("--timeline: at most {EVENTS_MAX}")));
     }
-    let fleet = context.fleet()?;
+    let fleet = context.fleet_for(args.session.as_deref())?;
     let home = context.home()?.clone();
     let id = match &args.session {
         Some(word) => fleet.one(&home, word, context.identity(&fleet)?.session())?.id,

@@ -133,10 +133,8 @@ impl StatusFiles {
             return;
         }
         let running = self.store.read(move |state| {
-            let here = |r: &&SessionRecord| {
-                r.turn.is_some() && r.process.as_ref().is_some_and(|p| pids.contains(&p.pid))
-            };
-            state.records().filter(here).cloned().collect::<Vec<_>>()
+            let bound = pids.iter().flat_map(|pid| state.by_pid(*pid)).map(|s| &s.record);
+            bound.filter(|r| r.turn.is_some()).cloned().collect::<Vec<_>>()
         });
         for record in running.await.unwrap_or_default() {
             let Some(path) = status_file(&record) else { continue };

@@ -1,7 +1,7 @@
 //! The store in memory: every open session's record, watchers and queue, and the indexes over them. Timelines are
 //! not kept; their ends are read at first use.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use minder_proto::id::{MessageId, Party, SessionId};
@@ -52,7 +52,7 @@ pub struct State {
     pub(super) labels: HashMap<String, SessionId>,
     pub(super) bindings: HashMap<(String, String), SessionId>,
     /// Sessions by pid and start time of their process, in the order in which they were bound to it.
-    pub(super) processes: HashMap<(i32, u64), Vec<SessionId>>,
+    pub(super) processes: BTreeMap<(i32, u64), Vec<SessionId>>,
     /// Processes that a closed session left running.
     pub(super) left: HashMap<(i32, u64), Process>,
     pub(super) keys: HashMap<String, Remembered>,
@@ -108,6 +108,12 @@ impl State {
     /// True for a process whose session was closed while it ran.
     pub fn is_left(&self, process: &Process) -> bool {
         self.left.get(&(process.pid, process.start)).is_some_and(|left| left.is(process))
+    }
+
+    /// The open sessions that are or were bound to a process with this pid.
+    pub fn by_pid(&self, pid: i32) -> impl Iterator<Item = &Session> {
+        let ids = self.processes.range((pid, 0)..=(pid, u64::MAX)).flat_map(|(_, ids)| ids);
+        ids.filter_map(|id| self.session(*id))
     }
 
     /// What a key gave, if it was used in the last 24 hours.

@@ -11,6 +11,7 @@ mod followers;
 mod measure;
 mod programs;
 mod rpc;
+mod scale;
 mod table;
 
 use table::Table;
@@ -22,11 +23,12 @@ fn main() {
     // `cargo bench` passes options of its own; a word is the part of the table that is wanted.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut table = Table::default();
-    let parts: [(&str, Rows); 4] = [
+    let parts: [(&str, Rows); 5] = [
         ("programs", programs::rows),
         ("commits", commits::rows),
         ("followers", followers::rows),
         ("daemon", daemon::rows),
+        ("scale", scale::rows),
     ];
     for (name, rows) in parts {
         if wanted.is_empty() || wanted.iter().any(|w| w == name) {

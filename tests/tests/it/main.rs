@@ -20,6 +20,7 @@ mod j;
 mod j_damage;
 mod j_restart;
 mod records;
+mod scale;
 mod scene;
 mod spool_keys;
 mod stores;

@@ -89,7 +89,7 @@ fn watch(sessions: &[String], states: Option<StateSet>, context: &mut Context) -
 
 /// Whether the caller is a session. Where the files do not say so, the daemon may know it by its ancestry.
 fn is_session(context: &Context) -> Result<bool, CommandError> {
-    let fleet = context.fleet()?;
+    let fleet = context.fleet_for(None)?;
     if let Identity::Session { .. } = context.identity(&fleet)? {
         return Ok(true);
     }
