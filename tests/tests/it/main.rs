@@ -19,6 +19,8 @@ mod house;
 mod j;
 mod j_damage;
 mod j_restart;
+mod j_disk;
+mod j_text;
 mod records;
 mod scale;
 mod scene;
