@@ -123,7 +123,8 @@ impl Queue {
                 brief: entry.brief.clone(),
             };
             lines.push(queued.clone());
-            if entry.receipt != Receipt::Queued || entry.attempt > 0 {
+            let again = entry.since != entry.accepted || entry.reason.is_some() || entry.channel.is_some();
+            if entry.receipt != Receipt::Queued || entry.attempt > 0 || again {
                 lines.push(QueueLine {
                     at: entry.since,
                     r: entry.receipt,
@@ -205,11 +206,14 @@ mod tests {
             line(b, 5, Receipt::Handed, 1),
             line(b, 5, Receipt::Seen, 1),
             line(c, 6, Receipt::Queued, 2),
+            // Held and let go again, before any attempt: since when it waits is kept.
+            line(a, 3, Receipt::Held, 2),
+            QueueLine { at: Stamp::from_millis(9_000), ..line(a, 3, Receipt::Queued, 0) },
         ] {
             assert!(queue.apply(&l));
         }
         assert_eq!(queue.iter().map(|e| e.id).collect::<Vec<_>>(), [a, c]);
-        assert_eq!((queue.len(), queue.held()), (2, 1));
+        assert_eq!((queue.len(), queue.held()), (2, 0));
         assert_eq!(queue.get(b), None);
         let mut again = Queue::default();
         queue.to_lines().iter().for_each(|l| assert!(again.apply(l)));

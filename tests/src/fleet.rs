@@ -9,10 +9,11 @@ use minder_proto::STORE_FORMAT;
 use minder_proto::event::{Author, Body, Event, Transition};
 use minder_proto::id::SessionId;
 use minder_proto::layout::Home;
-use minder_proto::record::{Channel, ClosedLine, SessionRecord, TitleSource};
+use minder_proto::record::{ClosedLine, SessionRecord};
 use minder_proto::stamp::Stamp;
 use minder_proto::state::State;
 use minder_proto::timeline::ACTIVE;
+use serde_json::json;
 
 /// The id of session `n`.
 pub fn id(n: usize) -> SessionId {
@@ -59,16 +60,9 @@ pub fn write(home: &Home, sessions: usize, lines: u64, closed: usize) -> io::Res
         line(&end, &mut text);
         std::fs::write(dir.join(ACTIVE), &text)?;
         std::fs::write(dir.join("session.json"), serde_json::to_vec(&record(n, lines, now))?)?;
-        let tombstone = ClosedLine {
-            id: id(n),
-            label: label(n),
-            title: label(n),
-            state: State::Working,
-            note: None,
-            by: Author::Operator,
-            at: now,
-            process: None,
-        };
+        let tombstone: ClosedLine = serde_json::from_value(json!({
+            "id": id(n), "label": label(n), "title": label(n), "state": "working", "by": "operator", "at": now,
+        }))?;
         serde_json::to_writer(&mut tombstones, &tombstone)?;
         tombstones.push(b'\n');
     }
@@ -112,34 +106,12 @@ fn timeline(n: usize, lines: u64, at: Stamp, into: &mut Vec<u8>) {
 }
 
 fn record(n: usize, lines: u64, at: Stamp) -> SessionRecord {
-    SessionRecord {
-        id: id(n),
-        label: label(n),
-        label_given: true,
-        title: label(n),
-        title_from: TitleSource::Label,
-        harness: Some("claude".to_owned()),
-        dir: "/srv/project".to_owned(),
-        parent: None,
-        primary: false,
-        channel: Channel::Mailbox,
-        account: None,
-        created: at,
-        adopted: false,
-        state: if lines.is_multiple_of(2) { State::Working } else { State::Idle },
-        state_at: at,
-        state_by: Author::Agent,
-        turn_end: false,
-        note: None,
-        last_seq: lines,
-        state_seq: lines,
-        bindings: Vec::new(),
-        incarnation: 0,
-        process: None,
-        compacting: false,
-        turn: None,
-        last_turn: None,
-        last_end: None,
-        unknown: serde_json::Map::new(),
-    }
+    let state = if lines.is_multiple_of(2) { State::Working } else { State::Idle };
+    // What is left out is as a record has it where nothing happened yet.
+    let record = json!({
+        "id": id(n), "label": label(n), "label_given": true, "title": label(n), "title_from": "label",
+        "harness": "claude", "dir": "/srv/project", "channel": {"kind": "mailbox"}, "created": at, "state": state,
+        "state_at": at, "state_by": "agent", "last_seq": lines, "state_seq": lines,
+    });
+    serde_json::from_value(record).expect("it is a record")
 }

@@ -8,7 +8,7 @@ use super::rust::Code;
 pub const CRATES: [&str; 4] = ["proto", "daemon", "client", "tests"];
 
 /// Folders that hold nothing of ours.
-const FOREIGN: [&str; 4] = ["target", "node_modules", ".git", "node"];
+const FOREIGN: [&str; 6] = ["target", "node_modules", ".git", "node", "artifacts", "grown"];
 
 /// One file.
 pub struct File {
