@@ -1,7 +1,6 @@
 //! Sessions that minder took in by itself end by themselves: `adopt.keep` after their process ended, if nothing waits
 //! for them and nobody named, watches or parents them.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use minder_proto::error::Fault;
@@ -12,13 +11,12 @@ use minder_proto::stamp::Stamp;
 use super::close;
 use super::retention::{self, Tidied};
 use crate::store::{Session, State, Store};
-use crate::store::{Session, Store};
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_secs(3_600);
 
 /// True if nobody would miss it.
-fn is_over(session: &Session, is_parent: impl Fn(SessionId) -> bool, now: Stamp, keep: Duration) -> bool {
+fn is_over(session: &Session, state: &State, now: Stamp, keep: Duration) -> bool {
     let r = &session.record;
     let ended = r.process.as_ref().and_then(|p| p.ended);
     r.adopted
@@ -27,7 +25,7 @@ fn is_over(session: &Session, is_parent: impl Fn(SessionId) -> bool, now: Stamp,
         && session.watchers.is_empty()
         && session.inbox.queue.is_empty()
         && ended.is_some_and(|at| at.age(now) >= keep)
-        && !is_parent(r.id)
+        && !state.records().any(|other| other.parent == Some(r.id))
 }
 
 /// Closes what is over.
@@ -35,8 +33,7 @@ pub async fn close_what_is_over(store: &Store, now: Stamp) -> Result<usize, Faul
     let keep = store.config().adopt.keep.0;
     let over: Vec<SessionId> = store
         .read(move |state| {
-            let parents: HashSet<SessionId> = state.records().filter_map(|r| r.parent).collect();
-            let over = state.sessions().filter(|s| is_over(s, |id| parents.contains(&id), now, keep));
+            let over = state.sessions().filter(|s| is_over(s, state, now, keep));
             over.map(|s| s.record.id).collect()
         })
         .await?;
@@ -46,8 +43,7 @@ pub async fn close_what_is_over(store: &Store, now: Stamp) -> Result<usize, Faul
             .write_on_files(move |txn, files| {
                 // Judged again on the state at commit: somebody may have come meanwhile.
                 let Some(session) = txn.state().session(id) else { return Ok(()) };
-                let is_parent = |id| txn.state().records().any(|other| other.parent == Some(id));
-                if is_over(session, is_parent, now, keep) {
+                if is_over(session, txn.state(), now, keep) {
                     let note = Some("its process ended long ago".to_owned());
                     close(txn, files, id, note, Author::Minder, false)?;
                 }

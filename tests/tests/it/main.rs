@@ -19,7 +19,6 @@ mod house;
 mod j;
 mod j_damage;
 mod j_restart;
-mod j_disk;
 mod j_text;
 mod records;
 mod scale;
