@@ -595,7 +595,10 @@ impl Reference {
             if already {
                 continue;
             }
-            let class = if s.state.is_actionable() || s.turn_end { Class::Now } else { Class::WithNext };
+            let asked = s.watchers.iter().find(|w| w.watcher == watcher).expect("it watches now").states;
+            let news = s.state.is_actionable() || s.turn_end;
+            let now = news && asked.contains(s.state, s.turn_end);
+            let class = if now { Class::Now } else { Class::WithNext };
             let (seq, to) = (s.state_seq, Some(s.state));
             let about = About { session: *target, seq, notice: NoticeKind::Snapshot, from: None, to };
             self.notify(watcher, about, class);
