@@ -357,7 +357,7 @@ fn keys_that_were_committed_behind_lost_bytes_are_known() {
     let home = Home::at(rig.dir.path());
     let remember = |rig: &Rig, key: &'static str| {
         rig.write(move |txn| {
-            txn.remember(key.to_owned(), 1, serde_json::Value::Null);
+            txn.remember(key.to_owned(), 1, Value::Null);
             Ok(())
         })
         .unwrap();
