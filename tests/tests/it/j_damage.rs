@@ -88,6 +88,31 @@ fn j1_killed_before_the_repair_that_a_damaged_journal_calls_for() {
     assert_eq!(never, ["repair.aside"], "{reached:?}");
 }
 
+/// What a foreign hand wrote may be in memory alone. A commit that lies behind it would have no place after a power loss.
+#[test]
+fn foreign_bytes_are_durable_before_what_is_committed_behind_them() {
+    let world = World::new();
+    let daemon = world.start();
+    let w = world.session("w");
+    w.declare(&mut world.client(), State::Working, None);
+    let log = world.isolated.root().join("strace");
+    let pid = daemon.process.pid();
+    let mut strace = std::process::Command::new("strace");
+    strace.args(["-f", "-y", "-e", "trace=fdatasync,pwrite64", "-o"]).arg(&log);
+    strace.args(["-p", &pid.to_string()]);
+    let attached = crate::strace::Attached::new(&mut strace, pid);
+    let mut timeline = std::fs::File::options().append(true).open(w.file("timeline.jsonl")).unwrap();
+    std::io::Write::write_all(&mut timeline, b"half a line").unwrap();
+    w.declare(&mut world.client(), State::Review, None);
+    attached.detach();
+    let log = std::fs::read_to_string(log).unwrap();
+    let first = |call: &str, file: &str| {
+        let line = log.lines().position(|l| l.contains(call) && l.contains(file));
+        line.unwrap_or_else(|| panic!("no {call} of {file}: {log}"))
+    };
+    assert!(first("fdatasync(", "/timeline.jsonl") < first("pwrite64(", ".wal"), "{log}");
+}
+
 /// So many of the places at which a store is mended are those of a start.
 const OF_A_START: usize = 3;
 
