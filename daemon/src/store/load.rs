@@ -72,16 +72,15 @@ fn index(state: &mut State, id: SessionId, session: Session, notes: &mut Vec<Str
 /// The processes that closed sessions left running. A later one of the same number is another one to `is`.
 fn left_running(home: &Home, state: &mut State) -> Result<(), DiskError> {
     let path = home.closed();
-    let bytes = match std::fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(at(&path)(e)),
-    };
-    for line in bytes.split(|b| *b == b'\n') {
-        let Ok(ClosedLine { process: Some(process), .. }) = serde_json::from_slice(line) else { continue };
-        state.left.insert((process.pid, process.start), process);
+    let read = whole::lines(&path, |line| {
+        if let Ok(ClosedLine { process: Some(process), .. }) = serde_json::from_slice(line) {
+            state.left.insert((process.pid, process.start), process);
+        }
+    });
+    match read {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(at(&path)(e)),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]
