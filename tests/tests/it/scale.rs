@@ -116,8 +116,8 @@ fn what_a_call_costs_does_not_grow_with_the_number_of_sessions() {
     let daemon = large.start();
     let many = cost(&large, &daemon);
     let shown = format!("{few:?} with {SMALL} sessions, {many:?} with {LARGE}");
-    // Counts vary a little with how the daemon's threads take turns.
-    let same = |a: usize, b: usize| b <= a + a / 4 + 8;
+    // Counts vary with how the daemon's threads take turns; what grows with the sessions is a hundred times as much.
+    let same = |a: usize, b: usize| b <= 2 * a;
     assert!(same(few.declarations, many.declarations), "{shown}");
     assert!(same(few.state, many.state) && same(few.show, many.show), "{shown}");
     // A look at each session would cost a hundred times as much.
@@ -189,7 +189,7 @@ fn j6_what_is_closed_costs_nothing_any_more() {
     let daemon = many.start();
     let with = cost(&many, &daemon);
     let shown = format!("{without:?} with none closed, {with:?} with 5,000");
-    let same = |a: usize, b: usize| b <= a + a / 4 + 8;
+    let same = |a: usize, b: usize| b <= 2 * a;
     assert!(same(without.declarations, with.declarations) && same(without.state, with.state), "{shown}");
     assert!(same(without.show, with.show) && with.call < without.call * 4, "{shown}");
     assert!(with.memory <= without.memory + 1_024, "{shown}");
