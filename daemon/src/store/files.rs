@@ -199,8 +199,12 @@ impl Files {
     /// Makes the folder of a file where it is missing.
     fn folder_of(&mut self, path: &Path) -> Result<(), DiskError> {
         let Some(folder) = path.parent() else { return Ok(()) };
-        if !disk::is_there(folder)? {
+        let made = !disk::is_there(folder)?;
+        if made {
             disk::make_dir(folder)?;
+        }
+        // One that a killed daemon made may be there in memory alone.
+        if made || self.anew {
             self.touched.parent(folder);
         }
         Ok(())
@@ -272,8 +276,8 @@ impl Files {
                 let (active, sealed) = (dir.join(timeline::ACTIVE), dir.join(timeline::sealed_name(*first)));
                 if !disk::is_there(&sealed)? && disk::is_there(&active)? {
                     std::fs::rename(&active, &sealed).map_err(at(&active))?;
-                    self.touched.file(&sealed);
                 }
+                self.touched.file(&sealed);
                 Ok(None)
             }
             Op::Replace { file, bytes } if self.lies(file)? != self.path(file) => {
@@ -396,5 +400,32 @@ impl Files {
         open.set_len(len).map_err(at(&path))?;
         self.touched.file(&path);
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use minder_proto::id::SessionId;
+
+    use super::*;
+
+    /// A killed daemon made the folder and never flushed the one it is in: nobody else would.
+    #[test]
+    fn a_replay_flushes_the_names_of_what_it_finds_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = dir.path().join("sessions");
+        let folder = sessions.join(SessionId::random().to_string());
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(timeline::ACTIVE), "{}\n").unwrap();
+        let file = folder.strip_prefix(dir.path()).unwrap().join(timeline::ACTIVE);
+        let file = file.to_str().unwrap().to_owned();
+        let op = Op::Append { file, segment: 1, offset: 0, bytes: b"{}\n".to_vec() };
+        let mut files = Files::new(dir.path());
+        files.trust_nothing(true);
+        files.redo(&op).unwrap();
+        let touched = files.take_touched();
+        for path in [folder.join(timeline::ACTIVE), folder, sessions] {
+            assert!(touched.contains(&path), "{} is not among {touched:?}", path.display());
+        }
     }
 }
