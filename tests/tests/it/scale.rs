@@ -192,7 +192,8 @@ fn j6_what_is_closed_costs_nothing_any_more() {
     let same = |a: usize, b: usize| b <= 2 * a;
     assert!(same(without.declarations, with.declarations) && same(without.state, with.state), "{shown}");
     assert!(same(without.show, with.show) && with.call < without.call * 4, "{shown}");
-    assert!(with.memory <= without.memory + 1_024, "{shown}");
+    // A tombstone that was kept would be a few hundred bytes, and five thousand of them more than this.
+    assert!(with.memory <= without.memory + 3_072, "{shown}");
     let mut rest = many.minder(["wait", "s3", "--timeout", "3s"]);
     rest.env("MINDER_FOLLOW_BACKSTOP", "1h");
     assert_eq!(calls_during_rest(&many, daemon.pid(), &mut rest), [] as [&str; 0]);
