@@ -192,7 +192,7 @@ fn j6_what_is_closed_costs_nothing_any_more() {
     let same = |a: usize, b: usize| b <= 2 * a;
     assert!(same(without.declarations, with.declarations) && same(without.state, with.state), "{shown}");
     assert!(same(without.show, with.show) && with.call < without.call * 4, "{shown}");
-    // A tombstone that was kept would be a few hundred bytes, and five thousand of them more than this.
+    // Sessions that were kept would be more than a KiB each; what an allocator holds back is up to one MiB or two.
     assert!(with.memory <= without.memory + 3_072, "{shown}");
     let mut rest = many.minder(["wait", "s3", "--timeout", "3s"]);
     rest.env("MINDER_FOLLOW_BACKSTOP", "1h");
