@@ -172,7 +172,7 @@ impl Wire {
         let whole = whole.ok_or_else(|| {
             WireError::Broken(format!("an answer of {} bytes is over the limit of {ANSWER_MAX}", head.length))
         })?;
-        bytes.reserve_exact(whole.saturating_sub(bytes.len()));
+        // It grows with what comes: a length is only what somebody says.
         while bytes.len() < whole {
             self.read(&mut bytes, deadline)?;
         }
