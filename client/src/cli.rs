@@ -17,7 +17,10 @@ pub type Outcome = Result<u8, CommandError>;
     version,
     disable_help_subcommand = true,
     subcommand_help_heading = "Commands",
-    after_help = "Without a command: who you are, how the daemon is, and all sessions.\nminder help agent prints what an agent needs to know."
+    after_help = "\
+Without a command: who you are, how the daemon is, and all sessions. minder
+help agent prints what an agent needs to know, minder help selectors how
+sessions (SEL), messages (MID) and sets of states (STATES) are named."
 )]
 pub struct Cli {
     /// Options of every command.
@@ -54,7 +57,7 @@ pub enum Command {
     Hooks(commands::hooks::args::HooksArgs),
     /// Set everything up: find the harnesses, ask, install, test; or take it all back
     Setup(commands::setup::args::SetupArgs),
-    /// Text for agents, or the help of a command
+    /// Text for agents, how sessions are named, or the help of a command
     Help(commands::help::HelpArgs),
     /// The daemon itself
     Daemon(commands::daemon::DaemonArgs),
@@ -95,7 +98,7 @@ pub enum SessionCommand {
     Inbox(commands::inbox::InboxArgs),
     /// Wait for the next event, and exit
     Wait(commands::wait::WaitArgs),
-    /// Be told of every state that a session declares
+    /// Be told of every state but working that a session declares
     Watch(commands::watch::WatchArgs),
     /// Change the record of a session
     Set(commands::set::SetArgs),

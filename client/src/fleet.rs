@@ -11,7 +11,7 @@ use minder_proto::record::SessionRecord;
 use minder_proto::selector::{Selector, SelectorError};
 use minder_proto::snapshot::{self, ReadError};
 use minder_proto::stamp::{Stamp, short_age};
-use minder_proto::text::{first_line, one_line};
+use minder_proto::text::{first_line, named, one_line};
 
 use crate::fault::CommandError;
 
@@ -76,13 +76,13 @@ impl Fleet {
         self.places.get(&id).map(|place| &self.records[*place])
     }
 
-    /// A session as lines for people name it: its title and short id.
+    /// A session as lines for people name it: its title, its label where that differs, its short id.
     pub fn named(&self, home: &Home, id: SessionId) -> String {
-        let title = |record: &SessionRecord| format!("{} ({})", one_line(&record.title), id.short());
+        let title = |record: &SessionRecord| named(&record.title, &record.label, Some(&id.short()));
         match self.get(id).map(title).or_else(|| snapshot::record(home, id).ok().map(|r| title(&r))) {
             Some(named) => named,
             None => match snapshot::tombstone(home, id) {
-                Some(line) => format!("{} ({}, closed)", one_line(&line.title), id.short()),
+                Some(line) => named(&line.title, &line.label, Some(&format!("{}, closed", id.short()))),
                 None => format!("{} (gone)", id.short()),
             },
         }

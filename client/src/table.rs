@@ -1,5 +1,5 @@
-//! Tables for people: columns that say nothing are left out, one column gives way to the width there is, and no
-//! row is ever longer than a line.
+//! Tables for people: columns that say nothing are left out, one column gives way to the width there is (another may
+//! before it), and no row is ever longer than a line.
 
 use minder_proto::text::{fit, width};
 
@@ -9,7 +9,9 @@ use crate::look::Look;
 const GAP: usize = 2;
 /// Columns that the one that gives way keeps as long as another one can go instead.
 const ROOMY: usize = 28;
-/// Fewest columns that the one that gives way keeps.
+/// The same of one that gives way before it.
+const ENOUGH: usize = 16;
+/// Fewest columns that one that gives way keeps.
 const NARROWEST: usize = 12;
 /// Most columns of the one that gives way where no terminal says how many there are.
 pub const UNBOUNDED: usize = 80;
@@ -23,8 +25,8 @@ pub struct Column {
     pub cells: Vec<String>,
     /// How soon it goes where the width is short: the lowest goes first, [`STAYS`] never.
     pub stays: u8,
-    /// True for the one that is cut where the width is short.
-    pub gives_way: bool,
+    /// For one that is cut where the width is short: the columns that it keeps as long as another column can go.
+    pub gives_way: Option<usize>,
 }
 
 /// A column that is never left out for want of width.
@@ -33,13 +35,24 @@ pub const STAYS: u8 = u8::MAX;
 impl Column {
     /// A column of this head.
     pub fn new(head: &'static str, stays: u8, cells: impl Iterator<Item = String>) -> Self {
-        Self { head, cells: cells.collect(), stays, gives_way: false }
+        Self { head, cells: cells.collect(), stays, gives_way: None }
     }
 
     /// The one that gives way.
     #[must_use]
     pub fn giving_way(self) -> Self {
-        Self { gives_way: true, ..self }
+        Self { gives_way: Some(ROOMY), ..self }
+    }
+
+    /// One that gives way before that.
+    #[must_use]
+    pub fn giving_way_before(self) -> Self {
+        Self { gives_way: Some(ENOUGH), ..self }
+    }
+
+    /// Its width where those that give way have at most so many columns, and at most what they keep.
+    fn at_most(&self, most: usize) -> usize {
+        self.gives_way.map_or(self.width(), |kept| self.width().min(kept.min(most)))
     }
 
     fn is_empty(&self) -> bool {
@@ -96,37 +109,39 @@ fn telling(columns: Vec<Column>) -> Vec<Column> {
 /// The columns that fit, and the width of each.
 fn fitting(mut columns: Vec<Column>, available: Option<usize>) -> (Vec<Column>, Vec<usize>) {
     let Some(available) = available else {
-        let widths = columns.iter().map(|c| if c.gives_way { c.width().min(UNBOUNDED) } else { c.width() });
-        let widths = widths.collect();
+        let width = |c: &Column| if c.gives_way.is_some() { c.width().min(UNBOUNDED) } else { c.width() };
+        let widths = columns.iter().map(width).collect();
         return (columns, widths);
     };
-    let at_most = |most: usize| move |c: &Column| if c.gives_way { c.width().min(most) } else { c.width() };
     let needed = |columns: &[Column], most| {
         let gaps = GAP * columns.len().saturating_sub(1);
-        gaps + columns.iter().map(at_most(most)).sum::<usize>()
+        gaps + columns.iter().map(|c| c.at_most(most)).sum::<usize>()
     };
-    while needed(&columns, ROOMY) > available {
+    while needed(&columns, usize::MAX) > available {
         let can_go = columns.iter().enumerate().filter(|(_, c)| c.stays != STAYS);
         let Some((i, first)) = can_go.min_by_key(|(_, c)| c.stays) else { break };
-        if first.gives_way && needed(&columns, NARROWEST) <= available {
+        if first.gives_way.is_some() && needed(&columns, NARROWEST) <= available {
             break;
         }
         columns.remove(i);
     }
     let mut spare = available.saturating_sub(needed(&columns, NARROWEST));
-    let mut left = available;
-    let mut widths = Vec::with_capacity(columns.len());
-    for column in &columns {
-        let mut wide = at_most(NARROWEST)(column);
-        if column.gives_way {
-            let more = (column.width() - wide).min(spare);
-            wide += more;
+    let mut widths: Vec<usize> = columns.iter().map(|c| c.at_most(NARROWEST)).collect();
+    // First each has what it keeps, then the one that gives way last has the rest.
+    let mut order: Vec<usize> = (0..columns.len()).filter(|i| columns[*i].gives_way.is_some()).collect();
+    order.sort_by_key(|i| std::cmp::Reverse(columns[*i].gives_way));
+    for wanted in [|c: &Column| c.at_most(usize::MAX), Column::width] {
+        for &i in &order {
+            let more = wanted(&columns[i]).saturating_sub(widths[i]).min(spare);
+            widths[i] += more;
             spare -= more;
         }
-        // What stays and has no room at all is cut as well: nothing wraps.
-        let wide = wide.min(left);
-        left = left.saturating_sub(wide + GAP);
-        widths.push(wide);
+    }
+    // What stays and has no room at all is cut as well: nothing wraps.
+    let mut left = available;
+    for width in &mut widths {
+        *width = (*width).min(left);
+        left = left.saturating_sub(*width + GAP);
     }
     (columns, widths)
 }

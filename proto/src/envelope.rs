@@ -7,7 +7,7 @@ use crate::id::{MessageId, Party, SessionId};
 use crate::layout::Home;
 use crate::snapshot;
 use crate::state::State;
-use crate::text::one_line;
+use crate::text::{TITLE_COLUMNS, fit, one_line};
 use crate::timeline;
 
 /// What is known of a sender or a target when a text is rendered.
@@ -15,6 +15,8 @@ use crate::timeline;
 pub struct Name {
     /// The title, for reading.
     pub title: String,
+    /// The label, for typing.
+    pub label: String,
     /// True if it is closed by now.
     pub closed: bool,
 }
@@ -22,11 +24,20 @@ pub struct Name {
 /// Looks a session's name up in the files, open or closed.
 pub fn name(home: &Home, id: SessionId) -> Name {
     match snapshot::record(home, id) {
-        Ok(record) => Name { title: record.title, closed: false },
-        Err(_) => Name {
-            title: snapshot::tombstone(home, id).map_or_else(|| id.short(), |l| l.title),
-            closed: true,
+        Ok(record) => Name { title: record.title, label: record.label, closed: false },
+        Err(_) => match snapshot::tombstone(home, id) {
+            Some(line) => Name { title: line.title, label: line.label, closed: true },
+            None => Name { title: id.short(), label: id.short(), closed: true },
         },
+    }
+}
+
+impl Name {
+    /// `"Rework the login" (web, 5f1c2d4a)`: the title, and what can be typed.
+    fn quoted(&self, id: SessionId) -> String {
+        let title = fit(&one_line(&self.title), TITLE_COLUMNS).replace('"', "'");
+        let label = if self.label == self.title { String::new() } else { format!("{}, ", self.label) };
+        format!("\"{title}\" ({label}{})", id.short())
     }
 }
 
@@ -36,16 +47,15 @@ pub fn head(message: &Message, name_of: impl Fn(SessionId) -> Name) -> String {
     let reply = format!("Reply: minder send --reply-to {id} - <<'EOF'");
     match message.from {
         Party::Session(from) => {
-            let Name { title, closed } = name_of(from);
-            let title = one_line(&title).replace('"', "'");
-            let short = from.short();
-            if closed {
+            let name = name_of(from);
+            let who = name.quoted(from);
+            if name.closed {
                 // Nobody is there to answer.
                 return format!(
-                    "[minder] message {id} from session \"{title}\" ({short}), sender closed, not from your user."
+                    "[minder] message {id} from session {who}, sender closed, not from your user."
                 );
             }
-            format!("[minder] message {id} from session \"{title}\" ({short}), not from your user. {reply}")
+            format!("[minder] message {id} from session {who}, not from your user. {reply}")
         }
         Party::Operator => format!("[minder] message {id} from your user, sent with minder. {reply}"),
         Party::Minder => format!("[minder] message {id} from minder itself, not from your user."),
@@ -85,8 +95,7 @@ pub fn notice_text<'a>(home: &Home, notices: impl Iterator<Item = &'a About>) ->
     let notices: Vec<&About> = notices.collect();
     let Some(last) = notices.last() else { return String::new() };
     let target = last.session;
-    let Name { title, .. } = name(home, target);
-    let who = format!("\"{}\" ({})", one_line(&title).replace('"', "'"), target.short());
+    let who = name(home, target).quoted(target);
     let dir = snapshot::timeline_dir(home, target);
     let line = dir.as_ref().and_then(|d| timeline::find(d, last.seq).ok().flatten()).map(|e| e.body);
     match last.notice {
@@ -213,13 +222,13 @@ mod tests {
     #[test]
     fn the_head_names_the_sender_that_the_daemon_knows() {
         let from: SessionId = "5f1c2d4a-90c3-4f0e-8a17-c2b6d1e4f700".parse().unwrap();
-        let open = |_| Name { title: "api worker".into(), closed: false };
+        let open = |_| Name { title: "api worker".into(), label: "api".into(), closed: false };
         assert_eq!(
             head(&message(Party::Session(from)), open),
-            "[minder] message 7be21c09 from session \"api worker\" (5f1c2d4a), not from your user. Reply: minder send --reply-to 7be21c09 - <<'EOF'"
+            "[minder] message 7be21c09 from session \"api worker\" (api, 5f1c2d4a), not from your user. Reply: minder send --reply-to 7be21c09 - <<'EOF'"
         );
         assert!(head(&message(Party::Operator), open).contains("from your user"));
-        let gone = |_| Name { title: "a\"b\n".into(), closed: true };
+        let gone = |_| Name { title: "a\"b\n".into(), label: "a".into(), closed: true };
         let text = head(&message(Party::Session(from)), gone);
         assert!(text.contains("\"a'b\"") && text.contains("sender closed") && !text.contains("Reply"));
         assert!(shows(&text, message(Party::Minder).id));

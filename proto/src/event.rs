@@ -15,6 +15,9 @@ pub const ANSWER_MAX: usize = 2_000;
 /// What a note is called that holds the last answer of a turn whose state was declared before its end.
 pub const ANSWER_NOTE: &str = "answer";
 
+/// The `proof` of a state that a person declared with `--as`: its author is the session, its writer was not.
+pub const PERSON_AS_SESSION: &str = "--as";
+
 /// One line of a timeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
@@ -121,7 +124,8 @@ pub struct Transition {
     /// The first [`ANSWER_MAX`] bytes of the turn's last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What it was read from, where it was not declared.
+    /// What it was read from, where it was not declared; [`PERSON_AS_SESSION`] where the person declared it as the
+    /// session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
 }

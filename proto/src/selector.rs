@@ -76,9 +76,13 @@ impl Selector {
     /// Reads a selector.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let bad = |text: &str, why: &str| SelectorError::Bad { text: text.to_owned(), why: why.to_owned() };
-        let mut parts = Vec::new();
+        let mut parts: Vec<(String, Part)> = Vec::new();
         for word in text.split(',') {
+            // `state:asking,review`: no label is a state's word, so that it can only go on with the states.
+            let more =
+                matches!(parts.last(), Some((_, Part::InState(_)))).then(|| word.parse().ok()).flatten();
             let part = match word {
+                _ if more.is_some() => more.map_or(Part::Name, Part::InState),
                 "" => return Err(bad(text, "an empty part")),
                 "." => Part::Caller,
                 "@all" => Part::All,
@@ -312,6 +316,8 @@ mod tests {
             ("@all", "api-1 api-2 web"),
             ("state:review", "api-1 api-2 web"),
             ("state:done", ""),
+            ("state:done,review", "api-1 api-2 web"),
+            ("state:done,web", "web"),
             ("dir:/w", "api-1 api-2 web"),
             ("dir:/w/xx", ""),
             ("zzz-*", ""),
@@ -323,7 +329,20 @@ mod tests {
         );
         assert!(matches!(labels("5f1c2"), Err(SelectorError::NotFound(_))), "shorter than a prefix may be");
         assert!(matches!(labels("nobody"), Err(SelectorError::NotFound(_))));
-        for bad in ["", "a,", "@bogus", "state:offline", "what:x", "@operator"] {
+        assert!(
+            matches!(labels("web,review"), Err(SelectorError::NotFound(_))),
+            "a state alone is no selector"
+        );
+        for bad in [
+            "",
+            "a,",
+            "state:done,",
+            "state:done,frobnicate:x",
+            "@bogus",
+            "state:offline",
+            "what:x",
+            "@operator",
+        ] {
             assert!(matches!(labels(bad), Err(SelectorError::Bad { .. })), "{bad}");
         }
         assert!(Selector::parse("web,api-*").unwrap().words().is_none());

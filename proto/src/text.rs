@@ -64,6 +64,36 @@ pub fn fit(text: &str, columns: usize) -> String {
     out
 }
 
+/// `text`, one line, folded between words into rows of at most `columns`, the later ones indented. A word that is longer
+/// than a row, a path say, stays whole.
+pub fn fold(text: &str, indent: usize, columns: usize) -> String {
+    let mut out = String::new();
+    let mut used = 0;
+    for piece in text.split_inclusive(' ') {
+        if used > indent && used + width(piece.trim_end()) > columns {
+            out.truncate(out.trim_end().len());
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            used = indent;
+        }
+        out.push_str(piece);
+        used += width(piece);
+    }
+    out
+}
+
+/// Columns of a title within a line: the first prompt of a conversation can be one.
+pub const TITLE_COLUMNS: usize = 40;
+
+/// A session in a line: its title, cut, and in parentheses what can be typed for it: its label, where that is not the
+/// title, and `more`.
+pub fn named(title: &str, label: &str, more: Option<&str>) -> String {
+    let label = (title != label).then_some(label);
+    let typed: Vec<&str> = label.into_iter().chain(more).collect();
+    let title = fit(&one_line(title), TITLE_COLUMNS);
+    if typed.is_empty() { title } else { format!("{title} ({})", typed.join(", ")) }
+}
+
 /// The first line of a text that has anything on it, trimmed.
 pub fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("")
@@ -88,5 +118,27 @@ mod tests {
         assert_eq!(fit("日本語", 5), "日本…");
         assert_eq!(fit("日本語", 4), "日…");
         assert_eq!(fit("abc", 0), "");
+    }
+
+    #[test]
+    fn a_long_line_is_folded_between_words() {
+        assert_eq!(fold("for you   start it", 10, 80), "for you   start it");
+        assert_eq!(
+            fold("for you   start it in any terminal", 10, 22),
+            "for you   start it in\n          any terminal"
+        );
+        assert_eq!(
+            fold("hooks     /a/path/that/is/long: done", 10, 20),
+            "hooks     /a/path/that/is/long:\n          done"
+        );
+    }
+
+    #[test]
+    fn what_can_be_typed_stands_beside_a_title() {
+        assert_eq!(named("api", "api", None), "api");
+        assert_eq!(named("api", "api", Some("5f1c2d4a")), "api (5f1c2d4a)");
+        assert_eq!(named("api worker", "api", Some("5f1c2d4a")), "api worker (api, 5f1c2d4a)");
+        let prompt = "Rework the login so that a session that ends says why it did\x1b[2J";
+        assert_eq!(named(prompt, "web", None), "Rework the login so that a session that… (web)");
     }
 }

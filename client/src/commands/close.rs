@@ -13,8 +13,10 @@ use crate::link::as_caller;
 /// Options of `close`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-What minder did not start is left running. The session's files lie in trash/ for
-store.trash_days (seven, if nobody set it otherwise).
+What minder did not start is left running. The session's files lie in trash/
+for store.trash_days (seven, if nobody set it otherwise).
+
+SEL: minder help selectors.
 
 Example:
   minder close api --note 'merged and deployed'")]

@@ -10,7 +10,9 @@ use crate::link::as_caller;
 
 /// Options of `drop`.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  minder drop 7be21c09")]
+#[command(after_help = "\
+Example:
+  minder drop 7be21c09")]
 pub struct DropArgs {
     /// The message: its id, or the end of it
     #[arg(value_name = "MID")]

@@ -1,5 +1,5 @@
-//! `help agent`: what an agent needs to know, as text for its instructions; and the help of a command by its
-//! name.
+//! `help agent`: what an agent needs to know, as text for its instructions; `help selectors`: how things are named;
+//! and the help of a command by its name.
 
 use clap::{Args, CommandFactory, Parser};
 use minder_proto::error::exit;
@@ -12,15 +12,22 @@ use crate::usage;
 
 /// Options of `help`.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  minder help agent >> AGENTS.md\n  minder help send")]
+#[command(after_help = "\
+Examples:
+  minder help agent >> AGENTS.md
+  minder help selectors
+  minder help send")]
 pub struct HelpArgs {
-    /// agent, or a command [default: all commands]
+    /// agent, selectors, or a command [default: all commands]
     #[arg(value_name = "TOPIC")]
     words: Vec<String>,
 }
 
 /// The text for agents.
 pub const AGENT: &str = include_str!("agent.md");
+
+/// How sessions, messages and states are named.
+pub const SELECTORS: &str = include_str!("selectors.md");
 
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -30,7 +37,11 @@ struct Shown<'a> {
 /// Prints.
 pub fn run(args: &HelpArgs, context: &mut Context) -> Outcome {
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
-    let text = if words == ["agent"] { AGENT.to_owned() } else { of_command(&words)? };
+    let text = match words.as_slice() {
+        ["agent"] => AGENT.to_owned(),
+        ["selectors"] => SELECTORS.to_owned(),
+        words => of_command(words)?,
+    };
     if context.printer.is_json() {
         context.printer.object(&Shown { text: &text })?;
     } else {
@@ -77,6 +88,7 @@ mod tests {
             }
         }
         assert!(named >= 9, "{named}");
+        assert!(AGENT.contains("minder new"), "an agent that is not registered is told the way in");
         assert_eq!(of_command(&["frobnicate"]).unwrap_err().exit, 64);
     }
 }

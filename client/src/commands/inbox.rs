@@ -24,9 +24,9 @@ use crate::spool;
 /// Options of `inbox`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Without a command, list. Only ack makes a message seen; take does it by itself, once
-the text is printed. In a person's shell these are the messages to @operator, and to
-list them is to have seen them.
+Without a command, list. Only ack makes a message seen; take does it by
+itself, once the text is printed. In a person's shell these are the messages
+to @operator, and to list them is to have seen them.
 
 Examples:
   minder inbox

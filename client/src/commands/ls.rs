@@ -24,8 +24,10 @@ use crate::table::{self, Column, STAYS};
 /// Options of `ls`.
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
-Where standard output is no terminal, notes are cut at 80 columns and no column is
-left out for want of width; --json has everything.
+Where standard output is no terminal, notes are cut at 80 columns and no
+column is left out for want of width; --json has everything.
+
+SEL: minder help selectors.
 
 Examples:
   minder ls
@@ -70,6 +72,16 @@ pub struct Listing {
     /// In a person's shell: messages to the person that they have not seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_you: Option<usize>,
+    /// A selector that met nothing.
+    #[serde(skip)]
+    pub unmet: Option<Unmet>,
+}
+
+/// What was asked for and met nothing, and how many sessions there are beside.
+#[derive(Debug)]
+pub struct Unmet {
+    asked: String,
+    others: usize,
 }
 
 /// One session in a list.
@@ -122,7 +134,9 @@ impl Listing {
         sessions.sort_by_key(|row| (row.state.rank(), std::cmp::Reverse(row.state_at)));
         let hidden = before - sessions.len();
         let unreadable = fleet.unreadable.iter().map(ToString::to_string).collect();
-        Ok(Self { sessions, hidden, unreadable, for_you })
+        let unmet = (!words.is_empty() && before == 0)
+            .then(|| Unmet { asked: words.join(" "), others: fleet.records.len() });
+        Ok(Self { sessions, hidden, unreadable, for_you, unmet })
     }
 
     /// True if the store has no session at all.
@@ -173,7 +187,7 @@ impl Listing {
         let news = self.sessions.iter().filter(|r| r.news).count();
         let total = self.sessions.len();
         let mut line = match total {
-            0 => "no sessions".to_owned(),
+            0 => self.unmet.as_ref().map_or_else(|| "no sessions".to_owned(), Unmet::line),
             1 => "1 session".to_owned(),
             n => format!("{n} sessions"),
         };
@@ -188,6 +202,17 @@ impl Listing {
             line.push_str(&format!("; {} ended over a day ago (minder ls --all)", self.hidden));
         }
         line
+    }
+}
+
+impl Unmet {
+    fn line(&self) -> String {
+        let others = match self.others {
+            0 => "there is none".to_owned(),
+            1 => "1 other".to_owned(),
+            n => format!("{n} others"),
+        };
+        format!("no session matches {} ({others})", one_line(&self.asked))
     }
 }
 
@@ -267,7 +292,7 @@ mod tests {
         (infra.turn_end, infra.news, infra.ended) = (true, true, Some(Stamp::from_millis(1)));
         let docs = row("docs", State::Working, 41, "");
         let sessions = vec![web, api, infra, docs];
-        let listing = Listing { sessions, hidden: 2, unreadable: vec![], for_you: Some(1) };
+        let listing = Listing { sessions, hidden: 2, unreadable: vec![], for_you: Some(1), unmet: None };
         let look = Look { columns: Some(78), ..Look::default() };
         let text = listing.lines(look).join("\n");
         expect![[r"
@@ -280,6 +305,19 @@ mod tests {
             4 sessions: 3 have news for you; 2 ended over a day ago (minder ls --all)
             1 message for you: minder inbox"]]
         .assert_eq(&text);
+    }
+
+    #[test]
+    fn a_selector_that_meets_nothing_is_no_empty_store() {
+        let unmet = |others| Unmet { asked: "state:review".into(), others };
+        let of = |unmet| {
+            Listing { sessions: vec![], hidden: 0, unreadable: vec![], for_you: None, unmet }
+                .lines(Look::default())
+        };
+        assert_eq!(of(Some(unmet(8))), ["no session matches state:review (8 others)"]);
+        assert_eq!(of(Some(unmet(1))), ["no session matches state:review (1 other)"]);
+        assert_eq!(of(Some(unmet(0))), ["no session matches state:review (there is none)"]);
+        assert_eq!(of(None), ["no sessions"]);
     }
 
     #[test]

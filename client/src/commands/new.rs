@@ -17,9 +17,9 @@ use crate::link::as_caller;
 /// Options of `new`.
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
-In the shell of an agent that is not registered yet, this very conversation becomes
-the session. Called by a session, that session becomes the parent and is told of
-every state.
+In the shell of an agent that is not registered yet, this very conversation
+becomes the session. Called by a session, that session becomes the parent and
+is told of every state but working.
 
 Examples:
   minder new --label api --dir ../api

@@ -22,6 +22,8 @@ use crate::table::{self, Column, STAYS};
 /// Options of `queue`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
+SEL: minder help selectors.
+
 Examples:
   minder queue api
   minder queue 7be21c09
@@ -123,8 +125,8 @@ fn lines(rows: &[Row], label: impl Fn(Party) -> String, now: Stamp, look: Look) 
         column("RECEIPT", STAYS, &|r| one_line(&holds::receipt(r.receipt, r.reason.as_deref()))),
         column("SINCE", 6, &|r| short_age(r.since.age(now))),
         column("TRIES", 3, &|r| r.tries.to_string()),
-        column("GOES ON WITH", 7, &|r| r.waits_for.clone()),
-        column("TEXT", 2, &|r| r.text.as_deref().map_or_else(String::new, |t| one_line(first_line(t))))
+        column("GOES ON WITH", 7, &|r| r.waits_for.clone()).giving_way_before(),
+        column("TEXT", 8, &|r| r.text.as_deref().map_or_else(String::new, |t| one_line(first_line(t))))
             .giving_way(),
     ];
     table::lines(
@@ -204,5 +206,12 @@ mod tests {
             MESSAGE   FROM      CLASS     RECEIPT     SINCE  TRIES  GOES ON WITH                   TEXT
             7be21c09  operator  turn-end  held(busy)  2m     3      the end of the turn that runs  merge it
             7be21c10  operator  turn-end  queued      2m     3      its next boundary              \x1b]52;c;x\x07 and then"]].assert_eq(&lines(&rows, |p| p.to_string(), now, Look::default()).join("\n"));
+        // Where the width is short, what it says matters more than the whole of what lifts it.
+        let look = Look { columns: Some(80), ..Look::default() };
+        expect![[r#"
+            MESSAGE   RECEIPT     SINCE  GOES ON WITH               TEXT
+            7be21c09  held(busy)  2m     the end of the turn that…  merge it
+            7be21c10  queued      2m     its next boundary          \x1b]52;c;x\x07 and then"#]]
+        .assert_eq(&lines(&rows, |p| p.to_string(), now, look).join("\n"));
     }
 }

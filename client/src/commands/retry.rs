@@ -10,7 +10,9 @@ use crate::link::as_caller;
 
 /// Options of `retry`.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  minder retry 7be21c09")]
+#[command(after_help = "\
+Example:
+  minder retry 7be21c09")]
 pub struct RetryArgs {
     /// The message: its id, or the end of it
     #[arg(value_name = "MID")]

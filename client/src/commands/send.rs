@@ -23,9 +23,11 @@ use crate::spool;
 /// Options of `send`.
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
---wait prints the answer on standard output. Exit 0 answered, 1 not in time (the
-message still waits), 3 somebody must answer a dialog first or nothing wakes this
-session, 4 the turn failed.
+--wait prints the answer on standard output. Exit 0 answered, 1 not in time
+(the message still waits), 3 somebody must answer a dialog first or nothing
+wakes this session, 4 the turn failed.
+
+SEL: minder help selectors.
 
 Examples:
   minder send api - <<'EOF'

@@ -14,7 +14,11 @@ use crate::link::as_caller;
 
 /// Options of `set`.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  minder set 5f1c2d4a --label api --parent lead")]
+#[command(after_help = "\
+SEL: minder help selectors.
+
+Example:
+  minder set 5f1c2d4a --label api --parent lead")]
 pub struct SetArgs {
     /// The session
     #[arg(value_name = "SEL")]

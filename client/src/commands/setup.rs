@@ -14,6 +14,7 @@ use minder_proto::text;
 use serde::Serialize;
 
 use super::hooks::{Output, known, print_diff, print_json, show, warn};
+use crate::hooks::ours::Standing;
 use crate::hooks::probe::{self, RunningAgent, TIME_LIMIT};
 use crate::hooks::service::Service;
 use crate::hooks::{Change, HooksError, Scope, Settings, Surroundings, claude};
@@ -33,6 +34,8 @@ pub struct Options {
     pub json: bool,
     /// The output is a terminal: nothing of a file's text may act on it.
     pub terminal: bool,
+    /// Its columns: lines are folded at words.
+    pub columns: Option<usize>,
 }
 
 /// Programs of harnesses without a pack whose names mean nothing else.
@@ -140,11 +143,13 @@ impl Setup<'_, '_> {
         let settings = Settings::read(self.surroundings, Scope::User)?;
         warn(&settings, self.output.err)?;
         let path = settings.path().to_owned();
-        let hindrances = settings.standing(self.program)?.hindrances();
+        let standing = settings.standing(self.program)?;
+        let hindrances = standing.hindrances();
         match settings.install(self.program)? {
             None => self.say("hooks", &format!("{}: already installed", show(&path)))?,
             Some(change) => {
-                if !self.change(change, "installed")? {
+                let summary = format!("{} {}; nothing else changes", hooks_words(&standing), show(&path));
+                if !self.change(change, &summary, "installed")? {
                     return Ok(exit::NO);
                 }
             }
@@ -194,14 +199,16 @@ impl Setup<'_, '_> {
         Ok(found)
     }
 
-    /// Shows a change, asks, makes it. False if the person said no.
-    fn change(&mut self, change: Change, done: &str) -> Result<bool, HooksError> {
+    /// Shows a change, and what it comes to; asks, makes it. False if the person said no.
+    fn change(&mut self, change: Change, summary: &str, done: &str) -> Result<bool, HooksError> {
         let path = change.path().to_owned();
         let diff = change.diff();
         if !self.options.json {
             print_diff(self.output.out, &diff, self.options.terminal)?;
             self.output.out.flush()?;
         }
+        // A long change scrolls away: what the question is about stands right above it.
+        self.say("change", summary)?;
         self.report.changes.push(Changed { path: path.clone(), diff, made: false });
         if self.options.dry_run {
             return Ok(true);
@@ -288,7 +295,8 @@ impl Setup<'_, '_> {
         match settings.uninstall()? {
             None => self.say("hooks", &format!("{}: nothing of minder's in it", show(&path)))?,
             Some(change) => {
-                if !self.change(change, "as it was before")? {
+                let summary = format!("takes minder's hooks out of {}; nothing else changes", show(&path));
+                if !self.change(change, &summary, "as it was before")? {
                     return Ok(exit::NO);
                 }
             }
@@ -320,7 +328,7 @@ impl Setup<'_, '_> {
 
     fn say(&mut self, what: &str, line: &str) -> Result<(), HooksError> {
         if !self.options.json {
-            writeln!(self.output.out, "{what:<10}{line}")?;
+            writeln!(self.output.out, "{}", self.folded(&format!("{what:<10}{line}")))?;
             self.output.out.flush()?;
         }
         Ok(())
@@ -329,9 +337,25 @@ impl Setup<'_, '_> {
     fn problem(&mut self, what: &str, line: &str) -> Result<(), HooksError> {
         self.report.problems.push(format!("{what}: {line}"));
         if !self.options.json {
-            writeln!(self.output.err, "minder: {what}: {line}")?;
+            writeln!(self.output.err, "{}", self.folded(&format!("minder: {what}: {line}")))?;
         }
         Ok(())
+    }
+
+    fn folded(&self, line: &str) -> String {
+        self.options.columns.map_or_else(|| line.to_owned(), |columns| text::fold(line, 10, columns))
+    }
+}
+
+/// What an installation does to a file, up to the file's name.
+fn hooks_words(standing: &Standing) -> String {
+    let events = |n: usize| if n == 1 { "1 event".to_owned() } else { format!("{n} events") };
+    match (standing.missing.len(), standing.outdated.len() + standing.surplus.len()) {
+        (new, 0) => format!("adds hooks for {} to", events(new)),
+        (0, old) => format!("brings hooks for {} up to date in", events(old)),
+        (new, old) => {
+            format!("adds hooks for {} and brings those for {} up to date in", events(new), events(old))
+        }
     }
 }
 
@@ -364,6 +388,21 @@ mod tests {
         let mut shown = Vec::new();
         let answer = ask("Sure?", terminal, &mut typed.as_bytes(), &mut shown).unwrap();
         (answer, String::from_utf8(shown).unwrap())
+    }
+
+    #[test]
+    fn a_summary_counts_the_events() {
+        let names = |n: usize| vec!["Stop".to_owned(); n];
+        let words = |missing, outdated| {
+            hooks_words(&Standing {
+                missing: names(missing),
+                outdated: names(outdated),
+                ..Standing::default()
+            })
+        };
+        assert_eq!(words(11, 0), "adds hooks for 11 events to");
+        assert_eq!(words(0, 1), "brings hooks for 1 event up to date in");
+        assert_eq!(words(1, 2), "adds hooks for 1 event and brings those for 2 events up to date in");
     }
 
     #[test]

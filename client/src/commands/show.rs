@@ -2,7 +2,7 @@
 
 use clap::Args;
 use minder_proto::error::exit;
-use minder_proto::event::{ANSWER_NOTE, Body, Event};
+use minder_proto::event::{ANSWER_NOTE, Body, Event, PERSON_AS_SESSION};
 use minder_proto::id::{MessageId, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::record::{SessionRecord, WatchSource, Watcher};
@@ -22,7 +22,11 @@ use crate::receipts;
 
 /// Options of `show`.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  minder show api --timeline 50")]
+#[command(after_help = "\
+SEL: minder help selectors.
+
+Example:
+  minder show api --timeline 50")]
 pub struct ShowArgs {
     /// The session [default: the caller]
     #[arg(value_name = "SEL")]
@@ -150,17 +154,28 @@ impl<'a> View<'a> {
         let state = page.look.state(r.state, r.state.as_str());
         let note = r.note.as_deref().map_or_else(String::new, |n| format!(": {}", one_line(n)));
         page.field("state", &format!("{state} for {age}{note}"));
-        let mut because = author_words(r.state_by).to_owned();
+        page.field("", &self.because());
+    }
+
+    /// `since 2026-11-30 13:40:23 (was working), said by a hook: a turn ended and nothing was declared`
+    fn because(&self) -> String {
+        let r = self.record;
+        let mut because = String::new();
+        let mut who = author_words(r.state_by);
+        let mut read_from = String::new();
+        if let Some(Event { at, body: Body::State(t), .. }) = &self.because {
+            because = format!("since {} {} (was {}), ", at.day(), at.clock(false), t.from);
+            match t.proof.as_deref() {
+                Some(PERSON_AS_SESSION) => who = "declared by the person as this session",
+                Some(proof) => read_from = format!(", read from {}", one_line(proof)),
+                None => {}
+            }
+        }
+        because.push_str(who);
         if r.turn_end {
             because.push_str(": a turn ended and nothing was declared");
         }
-        if let Some(Event { at, body: Body::State(t), .. }) = &self.because {
-            because.push_str(&format!(" at {} {}, before it {}", at.day(), at.clock(false), t.from));
-            if let Some(proof) = &t.proof {
-                because.push_str(&format!(", from {}", one_line(proof)));
-            }
-        }
-        page.field("", &because);
+        because + &read_from
     }
 
     fn identity(&self, page: &mut Page, home: &Home, fleet: &Fleet, now: Stamp) {
@@ -211,7 +226,7 @@ impl Page {
     }
 }
 
-/// `lead (3f0a91c2): parent, all but working, since …`
+/// `lead (3f0a91c2): parent, told of every state but working`
 fn watcher_words(fleet: &Fleet, home: &Home, w: &Watcher) -> String {
     let who: SessionId = w.watcher;
     let sources: Vec<&str> = w.sources.iter().map(|s| source_word(*s)).collect();
@@ -231,7 +246,7 @@ pub fn states_words(states: minder_proto::state::StateSet) -> String {
     use minder_proto::state::StateSet;
     match states {
         StateSet::ALL => "all states".to_owned(),
-        StateSet::WATCH => "all but working".to_owned(),
+        StateSet::WATCH => "every state but working".to_owned(),
         states => states.to_string(),
     }
 }

@@ -36,16 +36,19 @@ enum StoreCommand {
     Compact,
 }
 
-const COMPACT_HELP: &str = "What the daemon does by itself, at once: rewrites ledgers without what is settled, empties the journal, \
-                            begins the feed anew, and takes away what is older than store.trash_days and store.keep_days say.";
+const COMPACT_HELP: &str = "\
+What the daemon does by itself, at once: rewrites ledgers without what is
+settled, empties the journal, begins the feed anew, and takes away what is
+older than store.trash_days and store.keep_days say.";
 
 /// Options of `store check`.
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Prints a line for each file with what is wrong, in the order of their paths; a line that begins with note: \
-                  is worth knowing and no damage.\n\nExit 0: nothing is damaged; 65: something is; 2: no store there; \
-                  74: something cannot be read; 76: a newer minder wrote it."
-)]
+#[command(after_help = "\
+Prints a line for each file with what is wrong, in the order of their paths;
+a line that begins with note: is worth knowing and no damage.
+
+Exit 0: nothing is damaged; 65: something is; 2: no store there; 74:
+something cannot be read; 76: a newer minder wrote it.")]
 struct CheckArgs {
     /// A store, or a copy of one [default: the store]
     path: Option<PathBuf>,
@@ -53,13 +56,15 @@ struct CheckArgs {
 
 /// Options of `store repair`.
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Prints a line for each thing that was done, in the order of paths, and what is still damaged. What is written \
-                  anew or set aside is kept in quarantine/, each file with its reason beside it in a .why. A repair that was \
-                  cut off is begun again; a second one does nothing.\n\nExit 0: nothing is damaged any more; 65: something still \
-                  is; 2: no store there; 73: a daemon holds the store; 74: something cannot be read or written; \
-                  76: a newer minder wrote it."
-)]
+#[command(after_help = "\
+Prints a line for each thing that was done, in the order of paths, and what
+is still damaged. What is written anew or set aside is kept in quarantine/,
+each file with its reason beside it in a .why. A repair that was cut off is
+begun again; a second one does nothing.
+
+Exit 0: nothing is damaged any more; 65: something still is; 2: no store
+there; 73: a daemon holds the store; 74: something cannot be read or written;
+76: a newer minder wrote it.")]
 struct RepairArgs {
     /// A store, or a copy of one [default: the store]
     path: Option<PathBuf>,

@@ -13,15 +13,18 @@ use crate::follow::{self, Only, WaitOptions};
 /// Options of `wait`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Prints the next event that the caller was not told of and exits: a session that
-enters a state that is waited for, or a message. Where it left off is kept, so that
-a loop of waits loses nothing. What else is seen goes to standard error.
+Prints the next event that the caller was not told of and exits: a session
+that enters a state that is waited for, or a message. Where it left off is
+kept, so that a loop of waits loses nothing. What else is seen goes to
+standard error.
 
-Exit 0 an event, 1 the time is up, 2 a session is gone, 4 it went to error while
---states asked for others (the event is printed).
+Exit 0 an event, 1 the time is up, 2 a session is gone, 4 it went to error
+while --states asked for others (the event is printed).
 
-Without SEL: every session but the caller, and the caller's own messages. With SEL:
-those sessions alone.
+Without SEL: every session but the caller, and the caller's own messages.
+With SEL: those sessions alone.
+
+SEL: minder help selectors.
 
 Examples:
   minder wait

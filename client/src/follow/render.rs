@@ -5,7 +5,7 @@ use minder_proto::event::cut;
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::stamp::{Stamp, short_age};
 use minder_proto::state::State;
-use minder_proto::text::{first_line, one_line};
+use minder_proto::text::{first_line, named, one_line};
 use serde::Serialize;
 
 use super::news::{Aside, Letter, News, Stand, Why};
@@ -138,9 +138,10 @@ pub fn aside_object(aside: &Aside, names: Names, now: Stamp) -> Object {
     }
 }
 
-/// Title and short id, the order of every line for people.
+/// Title, label where that differs, short id: the order of every line for people.
 pub fn who(session: SessionId, names: Names) -> String {
-    format!("{} ({})", one_line(&names(session).1), session.short())
+    let (label, title) = names(session);
+    named(&title, &label, Some(&session.short()))
 }
 
 /// A session's move as lines.
@@ -278,7 +279,10 @@ mod tests {
     #[test]
     fn a_move_is_one_line_and_its_note() {
         let text = news_lines(&news(), &names, at(120));
-        assert_eq!(text, "api worker\\x1b[2J (5f1c2d4a) working → review\nnote: PR 12\nnote: \\u{202e}two");
+        assert_eq!(
+            text,
+            "api worker\\x1b[2J (api, 5f1c2d4a) working → review\nnote: PR 12\nnote: \\u{202e}two"
+        );
         let ended = News { note: Some("All done.".into()), answer: Some("All done.\n".into()), ..news() };
         assert!(!news_lines(&ended, &names, at(0)).contains("answer"));
         let ended = News { note: Some("All".into()), answer: Some("All\ndone".into()), ..news() };
@@ -310,11 +314,11 @@ mod tests {
             about: None,
             at: at(0),
         };
-        assert_eq!(letter_line(&letter, &names), "message 7be21c09 from api worker\\x1b[2J (5f1c2d4a)");
+        assert_eq!(letter_line(&letter, &names), "message 7be21c09 from api worker\\x1b[2J (api, 5f1c2d4a)");
         let notice = Letter { from: Party::Minder, about: Some(news().session), ..letter.clone() };
         assert_eq!(
             letter_line(&notice, &names),
-            "message 7be21c09 from minder about api worker\\x1b[2J (5f1c2d4a)"
+            "message 7be21c09 from minder about api worker\\x1b[2J (api, 5f1c2d4a)"
         );
         let object = json(&letter_object(&letter, &names, at(1)));
         assert!(object.starts_with(r#"{"event":"message","session":"5f1c2d4a-"#), "{object}");
@@ -356,7 +360,7 @@ mod tests {
             ),
         ] {
             let text = aside_line(&aside, &names, at(120));
-            assert_eq!(text, format!("api worker\\x1b[2J ({}) {line}", session.short()));
+            assert_eq!(text, format!("api worker\\x1b[2J (api, {}) {line}", session.short()));
         }
         let gap = Aside::Gap { session, lost: Some(40), resumed: 8, now: Some(stand) };
         let text = aside_line(&gap, &names, at(120));

@@ -4,7 +4,7 @@ use minder_proto::event::{ANSWER_NOTE, Body, Event, Line};
 use minder_proto::id::{Party, SessionId};
 use minder_proto::stamp::Stamp;
 use minder_proto::state::StateSet;
-use minder_proto::text::one_line;
+use minder_proto::text::named;
 
 use super::news::Aside;
 use super::render::{self, Names, Object};
@@ -63,13 +63,16 @@ impl Show {
 }
 
 impl Shown {
-    /// The line for people: time, title, what.
+    /// The line for people: time, title (and the label where that differs), what.
     pub fn line(&self, names: Names, now: Stamp) -> String {
         let clock = self.at.clock(false);
         // What is not of today says so.
         let day = self.at.day();
         let day = if day == now.day() { String::new() } else { format!("{day} ") };
-        let title = |id| one_line(&names(id).1);
+        let title = |id| {
+            let (label, title) = names(id);
+            named(&title, &label, None)
+        };
         let what = match &self.what {
             What::Event(event) => {
                 let sender = |from: Party| from.session().map_or_else(|| from.to_string(), title);

@@ -14,7 +14,7 @@ use minder_proto::record::Cursor;
 use minder_proto::snapshot;
 use minder_proto::stamp::Stamp;
 use minder_proto::state::StateSet;
-use minder_proto::text::one_line;
+use minder_proto::text::{fit, one_line};
 use minder_proto::timeline;
 
 use super::announce::{Announcement, is_unread};
@@ -154,6 +154,7 @@ impl Streaming<'_> {
                 return Err(CommandError::new("gone", exit::GONE, message));
             }
             if !std::mem::replace(&mut self.slept, true) {
+                self.begin();
                 lean::give_back();
             }
             let Some(bell) = &mut self.source.bell else { return Ok(exit::OK) };
@@ -165,6 +166,17 @@ impl Streaming<'_> {
                 Woke::Unread => return Ok(exit::OK),
                 woke => self.look(woke),
             }
+        }
+    }
+
+    /// Says to a person that it follows now: until something moves nothing else would be there.
+    fn begin(&mut self) {
+        if self.printer.look().terminal && !self.printer.is_json() {
+            let following = match self.targets.values().filter(|t| !t.gone).count() {
+                1 => "1 session".to_owned(),
+                n => format!("{n} sessions"),
+            };
+            self.say(&format!("following {following}, Ctrl-C ends it"));
         }
     }
 
@@ -202,7 +214,10 @@ impl Streaming<'_> {
             if self.printer.is_json() {
                 self.printer.object(&shown.object(&names, now))?;
             } else {
-                self.printer.line(shown.line(&names, now))?;
+                // On a terminal one event is one row; the whole note is in `show`.
+                let line = shown.line(&names, now);
+                let columns = self.printer.look().columns;
+                self.printer.line(columns.map_or(line.clone(), |columns| fit(&line, columns)))?;
             }
         }
         self.printer.flush()?;

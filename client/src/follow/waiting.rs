@@ -172,6 +172,9 @@ impl Waiting<'_> {
                         self.keep();
                         if let Some(line) = hint::background(self.harness, &self.options.selectors) {
                             self.say(&Aside::Plain(line));
+                        } else if self.printer.look().terminal {
+                            let long = long(self.options.timeout);
+                            self.say(&Aside::Plain(format!("waiting up to {long}, Ctrl-C ends it")));
                         }
                         lean::give_back();
                     }
@@ -280,10 +283,10 @@ impl Waiting<'_> {
             End::Deadline => {
                 self.keep();
                 let timeout = self.options.timeout;
-                Err(CommandError::no(match timeout.as_millis() {
-                    0 => "nothing new".to_owned(),
-                    millis @ 1..1_000 => format!("nothing in {millis}ms"),
-                    _ => format!("nothing in {}", short_age(timeout)),
+                Err(CommandError::no(if timeout.is_zero() {
+                    "nothing new".to_owned()
+                } else {
+                    format!("nothing in {}", long(timeout))
                 }))
             }
             End::Gone(gone) => {
@@ -317,5 +320,13 @@ impl Waiting<'_> {
         } else {
             self.printer.tell(render::aside_line(aside, &names, now));
         }
+    }
+}
+
+/// How long a wait is.
+fn long(timeout: Duration) -> String {
+    match timeout.as_millis() {
+        millis @ 0..1_000 => format!("{millis}ms"),
+        _ => short_age(timeout),
     }
 }

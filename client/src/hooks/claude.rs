@@ -99,6 +99,13 @@ mod tests {
     }
 
     #[test]
+    fn the_page_names_the_oldest_version() {
+        let [major, minor, patch] = OLDEST_SEEN;
+        let page = include_str!("../../../docs/harnesses.md");
+        assert!(page.contains(&format!("Claude Code {major}.{minor}.{patch} or newer")));
+    }
+
+    #[test]
     fn versions_are_compared_by_number() {
         for old in ["2.1.196", "2.1.99", "2.0.900", "1.9.0", "2.1", "0.2.1-beta"] {
             assert!(is_too_old(old), "{old}");

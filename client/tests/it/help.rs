@@ -45,6 +45,39 @@ fn k1_help_never_acts() {
     assert_eq!(world.tree(), before);
 }
 
+/// A text that is broken by hand and again by an 80 column terminal is ragged.
+#[test]
+fn no_line_that_help_was_given_is_longer_than_a_terminal() {
+    let mut long = Vec::new();
+    let mut texts = vec![("help selectors".to_owned(), minder_client::commands::help::SELECTORS.to_owned())];
+    let root = Cli::command();
+    for words in commands() {
+        let command = words.iter().fold(&root, |c, word| c.find_subcommand(word).unwrap());
+        texts.extend(command.get_after_help().map(|text| (words.join(" "), text.to_string())));
+    }
+    assert!(texts.len() > 20, "{}", texts.len());
+    for (name, text) in texts {
+        long.extend(text.lines().filter(|l| l.chars().count() > 78).map(|l| format!("{name}: {l}")));
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn selectors_are_a_topic_that_help_leads_to() {
+    let world = World::new();
+    let ran = world.run(&["help", "selectors"]);
+    let text = ran.ok();
+    for word in
+        ["@all", "@parent", "@children", "@operator", "state:", "dir:", "actionable", "turn-end", "MID"]
+    {
+        assert!(text.contains(word), "{word}");
+    }
+    for words in [vec!["ls"], vec!["wait"], vec!["watch"], vec!["send"], vec![]] {
+        let ran = world.run(&[&words[..], &["--help"]].concat());
+        assert!(ran.ok().contains("minder help selectors"), "{words:?}");
+    }
+}
+
 #[test]
 fn help_and_version_are_output_and_can_be_objects() {
     let world = World::new();

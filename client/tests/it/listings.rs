@@ -91,7 +91,7 @@ fn who_calls_is_told_from_the_variables() {
     let (world, _, api) = two();
     api.bind("conv-api");
     let bare = |id: &str| ran(world.command(&[]).env("CLAUDE_CODE_SESSION_ID", id));
-    assert!(bare("conv-api").ok().starts_with("you: api worker (5f1c2d4a), review  "));
+    assert!(bare("conv-api").ok().starts_with("you: api worker (api, 5f1c2d4a), review  "));
     assert!(
         bare("unknown")
             .ok()
@@ -169,11 +169,10 @@ fn show_says_all_that_is_known() {
     for part in [
         "api  api worker  5f1c2d4a-90c3-4f0e-8a17-c2b6d1e4f700\n",
         "state     review for 9m: PR 12 is up, tests green\n",
-        "declared by the session at ",
-        ", before it working\n",
+        " (was working), declared by the session\n",
         "parent    lead (3f0a91c2)\n",
         "channel   mailbox\n",
-        "watcher   lead (3f0a91c2): parent, told of all but working\n",
+        "watcher   lead (3f0a91c2): parent, told of every state but working\n",
         "queue     1 waiting, 1 held\n",
         &format!("  {}  queued ", id.short()),
         "held(busy)",
@@ -231,12 +230,12 @@ fn an_inbox_shows_texts_and_notices_and_a_persons_is_seen_by_it() {
     let lines: Vec<&str> = shown.lines().collect();
     assert!(
         lines[0].contains("  [minder] message ")
-            && lines[0].contains("from session \"api worker\" (5f1c2d4a)")
+            && lines[0].contains("from session \"api worker\" (api, 5f1c2d4a)")
     );
     assert_eq!(lines[1..5], ["", "          which base?", "", "          main or next"]);
     assert!(
         lines[5].starts_with(
-            "a41be07c  [minder] watch: \"api worker\" (5f1c2d4a) working → review — PR 12 is up"
+            "a41be07c  [minder] watch: \"api worker\" (api, 5f1c2d4a) working → review — PR 12 is up"
         ),
         "{shown}"
     );
@@ -262,7 +261,7 @@ fn watches_are_listed_from_both_ends() {
     lead.bind("conv-lead");
     let all = world.run(&["watch", "list"]).ok().to_owned();
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(words(&all), "WATCHER TARGET SOURCE SINCE STATES lead api parent 1m all but working");
+    assert_eq!(words(&all), "WATCHER TARGET SOURCE SINCE STATES lead api parent 1m every state but working");
     assert_eq!(world.run(&["watch", "list", "--of", "api"]).ok(), all);
     assert_eq!(world.run(&["watch", "list", "--of", "lead"]).ok(), "no watches\n");
     let own =

@@ -3,6 +3,7 @@
 // In a test a panic is the report, in their shared parts too.
 #![allow(clippy::unwrap_used)]
 
+mod at_a_terminal;
 mod bodies;
 mod cost_cases;
 mod damage_cases;

@@ -90,7 +90,8 @@ fn everything_is_shown_asked_once_and_done() {
     let settings = place.settings().display().to_string();
     let claude = bin(&place).join("claude").display().to_string();
     let expected_end = format!(
-        "hooks     {settings}: installed
+        "change    adds hooks for 11 events to {settings}; nothing else changes
+hooks     {settings}: installed
 sessions  web taken in (pid 7 in /src/web)
 sessions  api is known (pid 8 in /src/api)
 sessions  left alone: unattended (pid 9 in /src)

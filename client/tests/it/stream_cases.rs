@@ -32,18 +32,18 @@ fn every_event_is_one_line_as_it_happens() {
     scene.store.state(api, "working");
     let mut running = start(&scene, "");
     scene.store.noted(api, "review", "PR 12 is up\nsecond line");
-    assert_eq!(line(&mut running), "api worker  working → review  PR 12 is up\\nsecond line");
+    assert_eq!(line(&mut running), "api worker (api)  working → review  PR 12 is up\\nsecond line");
     scene.store.message(api, "operator", "merge it\nplease");
-    assert_eq!(line(&mut running), "api worker  message from operator: merge it");
+    assert_eq!(line(&mut running), "api worker (api)  message from operator: merge it");
     let late = scene.store.session("late");
-    assert_eq!(line(&mut running), "late worker  new → idle");
+    assert_eq!(line(&mut running), "late worker (late)  new → idle");
     scene.store.state(late, "asking");
-    assert_eq!(line(&mut running), "late worker  idle → asking");
+    assert_eq!(line(&mut running), "late worker (late)  idle → asking");
     scene.store.line(api, serde_json::json!({"kind": "hologram"}));
-    let strange = format!("api worker ({}): a line of kind \"hologram\" was passed over", api.short());
+    let strange = format!("api worker (api, {}): a line of kind \"hologram\" was passed over", api.short());
     assert_eq!(line(&mut running), strange);
     scene.store.close(late, "bye");
-    assert_eq!(line(&mut running), "late worker  closed by operator  bye");
+    assert_eq!(line(&mut running), "late worker (late)  closed by operator  bye");
     running.signal(Signal::INT);
     let ran = running.end();
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (130, "", ""));
@@ -64,11 +64,11 @@ fn since_tells_what_was_in_the_order_of_time() {
         assert_eq!(
             seen,
             [
-                "api worker  idle → working",
-                "web worker  idle → working",
-                "api worker  working → review",
-                "web worker  working → asking",
-                "api worker  review → done"
+                "api worker (api)  idle → working",
+                "web worker (web)  idle → working",
+                "api worker (api)  working → review",
+                "web worker (web)  working → asking",
+                "api worker (api)  review → done"
             ],
             "{since}"
         );
@@ -76,13 +76,13 @@ fn since_tells_what_was_in_the_order_of_time() {
         assert_eq!(running.end().code, 143);
     }
     let mut running = start(&scene, "api,web --since 3 --no-announce");
-    assert_eq!(line(&mut running), "api worker  review → done");
+    assert_eq!(line(&mut running), "api worker (api)  review → done");
     let mut running = start(&scene, "--since 0 --states asking");
-    assert_eq!(line(&mut running), "web worker  working → asking");
+    assert_eq!(line(&mut running), "web worker (web)  working → asking");
     // A long time ago is before the first line; no time ago is now.
     let mut running = start(&scene, "--since 1ms");
     scene.store.state(api, "parked");
-    assert_eq!(line(&mut running), "api worker  done → parked");
+    assert_eq!(line(&mut running), "api worker (api)  done → parked");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_name_keeps_the_position_and_what_appears_between_is_new() {
     let api = scene.store.session("api");
     let mut running = start(&scene, "--name desk");
     scene.store.state(api, "working");
-    assert_eq!(line(&mut running), "api worker  idle → working");
+    assert_eq!(line(&mut running), "api worker (api)  idle → working");
     running.wait_until_it_sleeps();
     running.signal(Signal::INT);
     running.end();
@@ -103,14 +103,18 @@ fn a_name_keeps_the_position_and_what_appears_between_is_new() {
     seen.sort();
     assert_eq!(
         seen,
-        ["api worker  working → review", "late worker  idle → asking", "late worker  new → idle"]
+        [
+            "api worker (api)  working → review",
+            "late worker (late)  idle → asking",
+            "late worker (late)  new → idle"
+        ]
     );
     running.wait_until_it_sleeps();
     running.signal(Signal::KILL);
     running.end();
     let mut running = start(&scene, "--name desk");
     scene.store.state(api, "done");
-    assert_eq!(line(&mut running), "api worker  review → done", "nothing is shown twice");
+    assert_eq!(line(&mut running), "api worker (api)  review → done", "nothing is shown twice");
 }
 
 #[test]
@@ -122,8 +126,8 @@ fn a_broad_selection_takes_in_what_comes_to_match() {
     scene.store.state(other, "working");
     let api = scene.store.session("api-1");
     scene.store.state(api, "working");
-    assert_eq!(line(&mut running), "api-1 worker  new → idle");
-    assert_eq!(line(&mut running), "api-1 worker  idle → working");
+    assert_eq!(line(&mut running), "api-1 worker (api-1)  new → idle");
+    assert_eq!(line(&mut running), "api-1 worker (api-1)  idle → working");
 }
 
 #[test]
@@ -132,7 +136,7 @@ fn a_stream_of_named_sessions_ends_with_the_last() {
     let api = scene.store.session("api");
     let mut running = start(&scene, "api --no-announce");
     scene.store.close(api, "bye");
-    assert_eq!(line(&mut running), "api worker  closed by operator  bye");
+    assert_eq!(line(&mut running), "api worker (api)  closed by operator  bye");
     assert_eq!(running.end().code, 2);
     assert_eq!(scene.run(Who::Person, "watch stream nobody").code, 2);
 }
@@ -229,7 +233,7 @@ fn a_word_that_cannot_be_sent_is_one_line() {
     std::fs::write(scene.store.home().spool(), "").unwrap();
     let mut running = start(&scene, "api");
     scene.store.state(api, "working");
-    assert_eq!(line(&mut running), "api worker  idle → working");
+    assert_eq!(line(&mut running), "api worker (api)  idle → working");
     running.signal(Signal::INT);
     let ran = running.end();
     assert_eq!((ran.code, ran.err.lines().count()), (130, 1), "{ran:?}");

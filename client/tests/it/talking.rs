@@ -153,12 +153,15 @@ fn to_watch_needs_an_address() {
         crate::world::finish(command.env("CLAUDE_CODE_SESSION_ID", "conv-lead"), b"")
     };
     let short = id.short();
-    assert_eq!(as_lead(&["watch", "api", "web"]).ok(), format!("watching api worker ({short}): review\n"));
+    assert_eq!(
+        as_lead(&["watch", "api", "web"]).ok(),
+        format!("watching api worker (api, {short}): review\n")
+    );
     let add = daemon.next();
     assert_eq!((add.method.as_str(), &add.params["sessions"]), ("watch.add", &json!("api,web")));
     assert_eq!(add.params["caller"]["vars"]["CLAUDE_CODE_SESSION_ID"], "conv-lead");
     let again = as_lead(&["watch", "api", "--states", "done"]);
-    assert_eq!(again.ok(), format!("already watching api worker ({short}): review\n"));
+    assert_eq!(again.ok(), format!("already watching api worker (api, {short}): review\n"));
     as_lead(&["watch"]).failed(64);
 }
 

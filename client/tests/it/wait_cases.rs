@@ -82,7 +82,7 @@ fn a2_an_edge_is_not_a_level() {
     let ran = scene.s("wait w --timeout 0");
     assert_eq!(ran.code, 0);
     let short = w.short();
-    assert_eq!(ran.out, format!("w worker ({short}) done → working → close-pending\n"));
+    assert_eq!(ran.out, format!("w worker (w, {short}) done → working → close-pending\n"));
     assert_eq!(scene.s("wait w --timeout 0").code, 1);
 }
 
@@ -99,7 +99,7 @@ fn a3_a_move_just_before_the_first_wait() {
     let already = scene.run(Who::Session("a"), "wait w --timeout 0 --or-already");
     assert_eq!(already.code, 0, "{already:?}");
     let short = w.short();
-    assert_eq!(already.out, format!("w worker ({short}) idle → asking\nage: 0s\nnote: which database?\n"));
+    assert_eq!(already.out, format!("w worker (w, {short}) idle → asking\nage: 0s\nnote: which database?\n"));
     assert_eq!(scene.run(Who::Session("a"), "wait w --timeout 0 --or-already").code, 1);
     // A first look has not told the supervisor; it may still ask for it, once.
     let already = scene.s("wait w --timeout 0 --or-already --json").json();
@@ -133,7 +133,7 @@ fn a4_a_message_wakes_once_and_not_those_who_wait_for_a_session() {
     let (id, _) = scene.store.message(s, &w.to_string(), "are you there?");
     let ran = scene.s("wait --timeout 0");
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!(ran.out, format!("message {} from w worker ({})\n", id.short(), w.short()));
+    assert_eq!(ran.out, format!("message {} from w worker (w, {})\n", id.short(), w.short()));
     assert_eq!(scene.s("wait --timeout 0").code, 1);
     assert_eq!(scene.cursors(s)["told"], 2);
 
@@ -298,7 +298,7 @@ fn a6_an_edge_before_the_end_is_told_first() {
     let ran = scene.s("wait w");
     assert_eq!(
         (ran.code, ran.out),
-        (0, format!("w worker ({}) idle → working → done\nnote: merged\n", w.short()))
+        (0, format!("w worker (w, {}) idle → working → done\nnote: merged\n", w.short()))
     );
     let ran = scene.s("wait w --json");
     assert_eq!(ran.code, 2);

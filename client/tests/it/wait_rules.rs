@@ -33,7 +33,7 @@ fn a_turn_that_ends_is_news_and_brings_its_answer() {
     assert_eq!(
         ran.out,
         format!(
-            "w worker ({}) idle → working → idle\nnote: Both charts render the same.\nanswer: Both charts render the same.\nanswer: Nothing else changed.\n",
+            "w worker (w, {}) idle → working → idle\nnote: Both charts render the same.\nanswer: Both charts render the same.\nanswer: Nothing else changed.\n",
             w.short()
         )
     );
@@ -163,7 +163,10 @@ fn a_person_is_told_of_messages_too() {
     running.wait_until_it_sleeps();
     let id = scene.store.message_to_operator(w, "the disk is full");
     let ran = running.end();
-    assert_eq!((ran.code, ran.out), (0, format!("message {} from w worker ({})\n", id.short(), w.short())));
+    assert_eq!(
+        (ran.code, ran.out),
+        (0, format!("message {} from w worker (w, {})\n", id.short(), w.short()))
+    );
     scene.store.message_to_operator(w, "still");
     assert_eq!(
         scene.run(Who::Person, "wait w --timeout 0").code,

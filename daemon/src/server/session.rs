@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use minder_proto::error::{Fault, Kind};
-use minder_proto::event::{Author, Body, NOTE_MAX};
+use minder_proto::event::{Author, Body, NOTE_MAX, PERSON_AS_SESSION};
 use minder_proto::id::{Party, SessionId};
 use minder_proto::limits;
 use minder_proto::record::{Channel, SessionRecord};
@@ -230,7 +230,8 @@ pub(super) async fn declare(ctx: &Context, call: Declare, origin: Origin) -> Res
                     return Err(Fault::new(Kind::Conflict, format!("it is {from}, not {wanted}")).about(id));
                 }
                 let said = origin.said();
-                let declaration = Declaration { said, ..Declaration::new(call.state, call.note, by) };
+                let proof = (own && who.by_operator).then(|| PERSON_AS_SESSION.to_owned());
+                let declaration = Declaration { proof, said, ..Declaration::new(call.state, call.note, by) };
                 let seq = session::declare(txn, id, declaration)?;
                 Ok(DeclareAnswer { session: id, from, to: call.state, seq })
             };

@@ -14,7 +14,7 @@ use minder_proto::state::State;
 use minder_tests::files;
 use serde_json::json;
 
-use crate::c::{of_program, program, until_empty};
+use crate::queues::{of_program, program, until_empty};
 use crate::world::{Agent, LIMIT, World, must, refused};
 
 /// Posts a call and goes away without reading its answer, after a moment of `patience`.

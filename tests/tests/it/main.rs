@@ -4,15 +4,12 @@
 // In a test a panic is the report, in their shared parts too.
 #![allow(clippy::unwrap_used)]
 
-mod a;
-mod b;
-mod c;
-mod c_crash;
 mod claude;
 mod compact;
 mod crash;
 mod disks;
 mod docs;
+mod following;
 mod gone;
 mod hooks;
 mod house;
@@ -20,6 +17,8 @@ mod j;
 mod j_damage;
 mod j_restart;
 mod j_text;
+mod queues;
+mod queues_crash;
 mod records;
 mod scale;
 mod scene;
@@ -29,4 +28,5 @@ mod strace;
 mod tour;
 mod transcripts;
 mod volume;
+mod watches;
 mod world;

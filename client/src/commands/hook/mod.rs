@@ -24,11 +24,11 @@ const KNOWN: [&str; 1] = ["claude"];
 /// Options of `hook`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Reads one JSON object from standard input, asks the daemon, prints what it says; all
-within 300 ms. Without a daemon, or if it does not answer in time, the event is left
-in the spool. It never fails: whatever is wrong, the exit code is 0 and nothing is
-printed. --wait ends when something waits for an idle session: exit 2, with the text
-on standard error.")]
+Reads one JSON object from standard input, asks the daemon, prints what it
+says; all within 300 ms. Without a daemon, or if it does not answer in time,
+the event is left in the spool. It never fails: whatever is wrong, the exit
+code is 0 and nothing is printed. --wait ends when something waits for an
+idle session: exit 2, with the text on standard error.")]
 pub struct HookArgs {
     /// Which harness: claude
     #[arg(value_name = "HARNESS")]

@@ -11,8 +11,8 @@ use crate::hooks::{Scope, Surroundings, command};
 /// Options of `hooks`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The parts of minder setup, for scripts. What is put in is taken out again without a
-trace.
+The parts of minder setup, for scripts. What is put in is taken out again
+without a trace.
 
 Examples:
   minder hooks install claude --dry-run

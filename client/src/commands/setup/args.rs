@@ -18,9 +18,10 @@ use crate::printer;
 /// Options of `setup`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Finds your harnesses, shows file by file what it would change, asks once, installs the
-hooks, takes in the sessions that already run, and sends you one notice as a test. It
-may be repeated. --undo takes all of it back, byte for byte, and keeps the store.
+Finds your harnesses, shows file by file what it would change, asks once,
+installs the hooks, takes in the sessions that already run, and sends you one
+notice as a test. It may be repeated. --undo takes all of it back, byte for
+byte, and keeps the store.
 
 Examples:
   minder setup --dry-run
@@ -49,6 +50,7 @@ pub fn run(args: SetupArgs, context: &mut Context) -> Outcome {
         undo: args.undo,
         json: context.printer.is_json(),
         terminal: context.printer.look().terminal,
+        columns: context.printer.look().columns,
     };
     for harness in &options.harnesses {
         hooks::known(harness)?;

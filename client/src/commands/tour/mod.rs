@@ -25,12 +25,12 @@ use stage::Stage;
 /// Options of `tour`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Everything happens in a folder of its own: your sessions, hooks and settings are not
-touched. A line with $ is a command that was run, the lines under it are what it
-printed, -> says what it meant.
+Everything happens in a folder of its own: your sessions, hooks and settings
+are not touched. A line with $ is a command that was run, the lines under it
+are what it printed, -> says what it meant.
 
-Exit 0 if every step did what it says. Else exit 70: the step is named, and the
-folder is kept and named.")]
+Exit 0 if every step did what it says. Else exit 70: the step is named, and
+the folder is kept and named.")]
 pub struct TourArgs {}
 
 /// Shows.
@@ -69,9 +69,35 @@ pub fn run(_: &TourArgs, context: &mut Context) -> Outcome {
             format!("{steps} of {steps} steps did what they say. The daemon is stopped, the store removed.");
         printer.line("")?;
         printer.line(line)?;
-        printer.line("Next: minder help agent           the lines for your AGENTS.md")?;
+        for line in next(built_here()) {
+            printer.line(line)?;
+        }
     }
     Ok(exit::OK)
+}
+
+/// What to do now: where the program runs out of the folder it was built in, it is not installed yet.
+fn next(not_installed: bool) -> [&'static str; 2] {
+    if not_installed {
+        [
+            "Next: make install               two programs into ~/.local/bin",
+            "      minder setup               shows every change to your harness's settings, and asks",
+        ]
+    } else {
+        [
+            "Next: minder setup               shows every change to your harness's settings, and asks",
+            "      minder help agent          the lines for your AGENTS.md",
+        ]
+    }
+}
+
+/// True if this program lies where cargo puts it, `target/debug` or `target/<host>/release`.
+fn built_here() -> bool {
+    std::env::current_exe().is_ok_and(|program| is_build_folder(&program))
+}
+
+fn is_build_folder(program: &std::path::Path) -> bool {
+    program.ancestors().any(|folder| folder.join("CACHEDIR.TAG").is_file())
 }
 
 /// What the process of the steps says when all of them did what they say; else it says what was not met.

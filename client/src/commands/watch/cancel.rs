@@ -3,7 +3,7 @@
 use clap::Args;
 use minder_proto::error::exit;
 use minder_proto::rpc::{Cancelled, WatchCancel};
-use minder_proto::text::one_line;
+use minder_proto::text::named;
 
 use crate::cli::Outcome;
 use crate::context::Context;
@@ -13,8 +13,8 @@ use crate::link::as_caller;
 /// Options of `watch cancel`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Notices that wait are taken back. A parent's watch of its child goes too and does
-not come back.
+Notices that wait are taken back. A parent's watch of its child goes too and
+does not come back.
 
 Example:
   minder watch cancel api")]
@@ -43,7 +43,7 @@ pub fn run(args: &CancelArgs, context: &mut Context) -> Outcome {
 }
 
 fn line(cancelled: &Cancelled) -> String {
-    let who = format!("{} ({})", one_line(&cancelled.title), cancelled.session.short());
+    let who = named(&cancelled.title, &cancelled.label, Some(&cancelled.session.short()));
     match (cancelled.was, cancelled.notices) {
         (false, _) => format!("{who} was not watched"),
         (true, 0) => format!("{who} is not watched any more"),
@@ -62,7 +62,7 @@ mod tests {
         let of = |was, notices| {
             line(&Cancelled { session, label: "api".into(), title: "api worker".into(), was, notices })
         };
-        assert_eq!(of(true, 2), "api worker (5f1c2d4a) is not watched any more; 2 notices taken back");
-        assert_eq!(of(false, 0), "api worker (5f1c2d4a) was not watched");
+        assert_eq!(of(true, 2), "api worker (api, 5f1c2d4a) is not watched any more; 2 notices taken back");
+        assert_eq!(of(false, 0), "api worker (api, 5f1c2d4a) was not watched");
     }
 }

@@ -9,7 +9,7 @@ use minder_proto::caller::Identity;
 use minder_proto::error::exit;
 use minder_proto::rpc::{Status, WatchAdd, Watched};
 use minder_proto::state::StateSet;
-use minder_proto::text::one_line;
+use minder_proto::text::named;
 
 use crate::cli::Outcome;
 use crate::context::Context;
@@ -21,10 +21,16 @@ use crate::link::as_caller;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-The calling session gets every state that SEL declares as a message, whether it is
-busy, idle or away, beginning with the one that stands. In a person's shell, on a
-terminal, this shows every event as it happens. A shell that is neither has no
+The calling session gets every state but working that SEL declares as a
+message, whether it is busy, idle or away, beginning with the one that
+stands.
+
+In a person's shell, on a terminal, this shows every event as it happens. A
+session that is named there gets one message that says that you follow it;
+watch stream --no-announce sends none. A shell that is neither has no
 address: it is told which minder wait to run instead (exit 3).
+
+SEL: minder help selectors.
 
 Examples:
   minder watch api
@@ -37,7 +43,7 @@ pub struct WatchArgs {
     /// Which sessions
     #[arg(value_name = "SEL")]
     sessions: Vec<String>,
-    /// Which states are sent: a comma list, or all [default: all but working]
+    /// Which states are sent: a comma list, or all [default: every state but working]
     #[arg(long, value_name = "STATES")]
     states: Option<StateSet>,
 }
@@ -69,11 +75,11 @@ fn watch(sessions: &[String], states: Option<StateSet>, context: &mut Context) -
     {
         return stream::run(stream::StreamArgs::of(sessions.to_vec(), states), context);
     }
+    if !is_session(context)? {
+        return Err(no_address(&context.who()?, sessions, states));
+    }
     if sessions.is_empty() {
         return Err(CommandError::usage("which session?").hint("minder watch SEL"));
-    }
-    if !is_session(context)? {
-        return Err(no_address(sessions, states));
     }
     let add = WatchAdd { caller: as_caller(&context.caller), sessions: sessions.join(","), states };
     let answer = context.daemon()?.call(&add)?;
@@ -98,15 +104,27 @@ fn is_session(context: &Context) -> Result<bool, CommandError> {
     Ok(answer.is_ok_and(|status| status.you.session().is_some()))
 }
 
-/// Nothing is written for a caller that no message could reach; it is told what does the same for it.
-fn no_address(sessions: &[String], states: Option<StateSet>) -> CommandError {
-    let mut wait =
-        format!("minder session wait {}", sessions.iter().map(|s| quoted(s)).collect::<Vec<_>>().join(" "));
+/// Nothing is written for a caller that no message could reach; it is told what does the same for it, and an agent
+/// also how it gets an address.
+fn no_address(caller: &Identity, sessions: &[String], states: Option<StateSet>) -> CommandError {
+    let words = ["minder", "session", "wait"].map(str::to_owned);
+    let mut wait = words.into_iter().chain(sessions.iter().map(|s| quoted(s))).collect::<Vec<_>>().join(" ");
     if let Some(states) = states {
         wait.push_str(&format!(" --states {states}"));
     }
-    CommandError::refused("this shell has no address that a message could reach; run this in the background")
-        .hint(wait)
+    let why = "this shell has no address that a message could reach";
+    let message = match caller {
+        Identity::Unregistered { .. } => {
+            "no message could reach this conversation before `minder new` has registered it; without that, run this \
+             in the background"
+                .to_owned()
+        }
+        _ if sessions.is_empty() => {
+            format!("{why}; `minder watch stream` prints every event, and this returns the next one")
+        }
+        _ => format!("{why}; run this in the background"),
+    };
+    CommandError::refused(message).hint(wait)
 }
 
 /// A word as a shell reads it back.
@@ -120,7 +138,8 @@ fn quoted(word: &str) -> String {
 
 fn line(watched: &Watched) -> String {
     let how = if watched.already { "already watching" } else { "watching" };
-    format!("{how} {} ({}): {}", one_line(&watched.title), watched.session.short(), watched.state)
+    let who = named(&watched.title, &watched.label, Some(&watched.session.short()));
+    format!("{how} {who}: {}", watched.state)
 }
 
 #[cfg(test)]
@@ -130,9 +149,25 @@ mod tests {
     #[test]
     fn a_shell_without_an_address_is_told_the_exact_command() {
         let words = ["api-*".to_owned(), "web".to_owned()];
-        let error = no_address(&words, Some("done".parse().unwrap()));
+        let error = no_address(&Identity::Operator, &words, Some("done".parse().unwrap()));
         assert_eq!(error.exit, 3);
+        assert!(!error.message.contains("minder new"), "{error}");
         assert_eq!(error.hint.unwrap(), "minder session wait 'api-*' web --states done");
         assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn who_names_nobody_is_not_led_back_to_the_same_command() {
+        let error = no_address(&Identity::Operator, &[], None);
+        assert!(error.message.contains("`minder watch stream`"), "{error}");
+        assert_eq!(error.hint.unwrap(), "minder session wait");
+    }
+
+    #[test]
+    fn an_agent_without_an_address_is_told_how_it_gets_one() {
+        let agent = Identity::Unregistered { harness: "claude".into(), harness_id: "x".into() };
+        let error = no_address(&agent, &["api".to_owned()], None);
+        assert!(error.message.contains("`minder new`"), "{error}");
+        assert_eq!(error.hint.unwrap(), "minder session wait api");
     }
 }

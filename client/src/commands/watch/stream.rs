@@ -25,9 +25,11 @@ const BRIEFLY: Duration = Duration::from_secs(1);
 /// Options of `watch stream`.
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
-One line an event, from now on, for ever: time, title, what. Without SEL: every
-session. A session that is given by name gets one message that says who follows it;
-it is shown with whatever it is given next and starts no turn.
+One line an event, from now on, for ever: time, title, what. Without SEL:
+every session. A session that is given by name gets one message that says who
+follows it; it is shown with whatever it is given next and starts no turn.
+
+SEL: minder help selectors.
 
 Examples:
   minder watch stream

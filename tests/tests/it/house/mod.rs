@@ -5,6 +5,7 @@
 #![allow(clippy::case_sensitive_file_extension_comparisons)]
 
 mod dependencies;
+mod first_hour;
 mod layers;
 mod modules;
 mod rust;

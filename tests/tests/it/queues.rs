@@ -1,4 +1,4 @@
-//! Cases C: the queue, what is handed, and the evidence that it was seen.
+//! The queue, what is handed, and the evidence that it was seen.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

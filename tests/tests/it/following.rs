@@ -1,4 +1,4 @@
-//! Cases A against the real daemon: what the client's own tests drive with written stores, end to end.
+//! Following against the real daemon: what the client's own tests drive with written stores, end to end.
 
 use minder_proto::rpc;
 use minder_proto::state::State;

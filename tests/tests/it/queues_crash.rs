@@ -1,4 +1,4 @@
-//! Cases C that need many messages or a crash: what is removed from a queue, and when.
+//! Queues with many messages or a crash: what is removed from one, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,8 +10,8 @@ use minder_proto::rpc;
 use minder_tests::files;
 use minder_tests::process::Process;
 
-use crate::c::{of_program, program, until_empty};
 use crate::crash::{OF_A_COMMIT, Prepared, told};
+use crate::queues::{of_program, program, until_empty};
 use crate::world::{LIMIT, Minderd, World, is_lost, must};
 
 /// Writes down which message it was given.

@@ -1,4 +1,4 @@
-//! Cases B: a watch and what it sends.
+//! Watches, and what they send.
 
 use std::sync::Barrier;
 use std::time::Duration;
