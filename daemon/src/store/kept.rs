@@ -21,19 +21,23 @@ pub fn tail(root: &Path, path: &Path, from: u64, why: &str) -> Result<(), DiskEr
     if bytes.iter().all(|b| *b == 0) {
         return Ok(());
     }
+    let file = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
+    copy(root, &format!("{}.cut", flat(&file)), &bytes, why)
+}
+
+/// Keeps bytes in the quarantine under this name, or under it and a number, with the reason beside them.
+pub fn copy(root: &Path, name: &str, bytes: &[u8], why: &str) -> Result<(), DiskError> {
     let dir = root.join("quarantine");
     disk::make_dir(&dir)?;
-    let file = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
-    let name = format!("{}.cut", flat(&file));
-    // One that was kept by a start that was cut off is this one.
-    let kept = (1..).map(|n| dir.join(if n == 1 { name.clone() } else { format!("{name}.{n}") }));
+    // What one that was cut off has kept is this.
+    let kept = (1..).map(|n| dir.join(if n == 1 { name.to_owned() } else { format!("{name}.{n}") }));
     for path in kept.take_while(|path| path.exists()) {
         if std::fs::read(&path).is_ok_and(|there| there == bytes) {
             return Ok(());
         }
     }
-    let to = free_name(&dir, &name);
+    let to = free_name(&dir, name);
     write_why(&to, why)?;
-    disk::replace(&to, &bytes)?;
+    disk::replace(&to, bytes)?;
     Flush::of(&dir, &[to, dir.clone()])?.run()
 }

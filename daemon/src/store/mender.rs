@@ -9,14 +9,14 @@ use minder_proto::id::SessionId;
 use minder_proto::layout::Home;
 
 use super::disk::{self, DiskError, at};
-use super::durable::{self, Flush};
+use super::durable;
 use super::feed::Feed;
 use super::files::Files;
 use super::journal::{Journal, RECORD_MAX};
 use super::kill_point::reach;
 use super::op::{self, Op};
-use super::recover::{free_name, quarantine, quarantine_file, unmark, write_why};
-use super::{FOLDERS, OpenError, bring_up, prepare, sweep};
+use super::recover::{quarantine, quarantine_file, unmark};
+use super::{FOLDERS, OpenError, bring_up, kept, prepare, sweep};
 
 /// A store under repair.
 pub struct Mender {
@@ -79,19 +79,7 @@ impl Mender {
     pub fn keep(&mut self, file: &str, why: &str) -> Result<(), DiskError> {
         let from = self.home.root().join(file);
         let bytes = std::fs::read(&from).map_err(at(&from))?;
-        let dir = self.home.quarantine();
-        let name = flat(file);
-        // One that was kept by a repair that was cut off is this one.
-        let kept = (1..).map(|n| dir.join(if n == 1 { name.clone() } else { format!("{name}.{n}") }));
-        for path in kept.take_while(|path| path.exists()) {
-            if std::fs::read(&path).is_ok_and(|there| there == bytes) {
-                return Ok(());
-            }
-        }
-        let to = free_name(&dir, &name);
-        write_why(&to, why)?;
-        disk::replace(&to, &bytes)?;
-        Flush::of(&dir, &[to, dir.clone()])?.run()?;
+        kept::copy(self.home.root(), &flat(file), &bytes, why)?;
         reach("repair.kept");
         Ok(())
     }

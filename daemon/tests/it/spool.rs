@@ -50,10 +50,8 @@ fn reasons(home: &Home) -> Vec<String> {
     reasons
 }
 
-#[test]
-fn what_was_left_is_applied_once_before_the_first_call_and_as_it_comes() {
-    let around = Surroundings::new();
-    let home = around.home();
+/// Two sessions at work, each known by its conversation.
+fn api_and_web(home: &Home) -> [SessionId; 2] {
     let wanted = |label, conversation| Wanted {
         label,
         conversation: Some(conversation),
@@ -61,8 +59,15 @@ fn what_was_left_is_applied_once_before_the_first_call_and_as_it_comes() {
         state: State::Working,
         by: Author::Hook,
     };
-    let ids = stored::put(&home, &[wanted("api", "conversation-a"), wanted("web", "conversation-w")]);
-    let [api, web] = ids[..] else { panic!("two were put") };
+    let ids = stored::put(home, &[wanted("api", "conversation-a"), wanted("web", "conversation-w")]);
+    ids.try_into().expect("two were put")
+}
+
+#[test]
+fn what_was_left_is_applied_once_before_the_first_call_and_as_it_comes() {
+    let around = Surroundings::new();
+    let home = around.home();
+    let [api, web] = api_and_web(&home);
 
     let said = json!({"caller": as_conversation("conversation-a"), "state": "review", "note": "PR 12"});
     leave(&home, "session.state", said);
@@ -125,15 +130,7 @@ fn what_the_person_left_while_a_daemon_was_on_its_way_is_the_persons() {
 fn a_senders_messages_to_one_recipient_stay_in_order_behind_one_that_waits() {
     let around = Surroundings::new();
     let home = around.home();
-    let wanted = |label, conversation| Wanted {
-        label,
-        conversation: Some(conversation),
-        process: None,
-        state: State::Working,
-        by: Author::Hook,
-    };
-    let ids = stored::put(&home, &[wanted("api", "conversation-a"), wanted("web", "conversation-w")]);
-    let [api, web] = ids[..] else { panic!("two were put") };
+    let [api, web] = api_and_web(&home);
     let send = |to: &str, body: &str, key: &str| {
         let caller = as_conversation("conversation-a");
         leave(&home, "message.send", json!({"caller": caller, "to": to, "body": body, "key": key}))

@@ -32,6 +32,14 @@ fn texts(rig: &Rig, id: SessionId) -> Vec<String> {
     texts.collect()
 }
 
+fn remember(rig: &Rig, key: &'static str) {
+    rig.write(move |txn| {
+        txn.remember(key.to_owned(), 1, Value::Null);
+        Ok(())
+    })
+    .unwrap();
+}
+
 #[test]
 fn a_start_with_a_damaged_journal_loses_nothing_and_neither_do_those_after_it() {
     let mut rig = Rig::new();
@@ -149,13 +157,6 @@ fn a_timeline_that_was_taken_away_is_begun_anew_with_a_note() {
 fn lists_that_were_changed_from_outside_take_the_next_line_whole() {
     let mut rig = Rig::new();
     let home = Home::at(rig.dir.path());
-    let remember = |rig: &Rig, key: &'static str| {
-        rig.write(move |txn| {
-            txn.remember(key.to_owned(), 1, Value::Null);
-            Ok(())
-        })
-        .unwrap();
-    };
     let close = |rig: &Rig, label: &str| {
         let id = rig.create(label);
         rig.write(move |txn| {
@@ -355,13 +356,6 @@ fn what_is_no_folder_of_a_session_is_a_session_that_cannot_be_read() {
 fn keys_that_were_committed_behind_lost_bytes_are_known() {
     let mut rig = Rig::new();
     let home = Home::at(rig.dir.path());
-    let remember = |rig: &Rig, key: &'static str| {
-        rig.write(move |txn| {
-            txn.remember(key.to_owned(), 1, Value::Null);
-            Ok(())
-        })
-        .unwrap();
-    };
     remember(&rig, "one");
     rig.store.stop();
     rig.crash();
