@@ -1,13 +1,16 @@
 //! Which session a hook speaks for: a known conversation's, a process's under a new id, a new one, or none.
 
+use std::time::Duration;
+
 use minder_proto::config::AdoptMode;
 use minder_proto::error::Fault;
 use minder_proto::id::SessionId;
 use minder_proto::record::{Channel, Process};
 use minder_proto::rpc::HookEnv;
+use minder_proto::stamp::Stamp;
 
 use super::{Heard, Origin, Payload};
-use crate::identity::process_of;
+use crate::identity::{Ancestry, process_of, ran_for};
 use crate::session::{Born, bind, create};
 use crate::store::Txn;
 
@@ -28,6 +31,12 @@ pub fn session_of(
             named.or_else(|| ancestry.harness()).map(|a| a.process.clone())
         }
         Origin::Spooled(_) => None,
+    };
+    // Of a hook that is gone by now the kernel tells nothing. What it named is believed if it can have been that.
+    let process = match origin {
+        Origin::Peer(ancestry) if ancestry.iter().next().is_some() => process,
+        Origin::Peer(_) => named(harness, env, txn.now()),
+        Origin::Spooled(said) => named(harness, env, *said),
     };
     if let Some(id) = txn.state().by_binding(harness, &payload.session_id) {
         return known(txn, id, payload, process, origin);
@@ -87,7 +96,10 @@ fn known(
         tracing::warn!(session = %id, pid = bound.pid, "a second process writes this conversation; it is not heard");
         return Ok(None);
     }
-    if let Some(process) = process
+    // A hook that is gone does not take a conversation from a process that lives.
+    let absent = matches!(origin, Origin::Spooled(_));
+    let taken = absent && bound.as_ref().is_some_and(|b| b.ended.is_none() && lives(b));
+    if let Some(process) = process.filter(|p| !taken || bound.as_ref().is_some_and(|b| b.is(p)))
         && bound.as_ref().is_none_or(|b| b.ended.is_some() || !b.is(&process))
     {
         leave_others(txn, Some(&process), Some(id))?;
@@ -107,6 +119,17 @@ fn known(
         })?;
     }
     Ok(Some(id))
+}
+
+/// The process that a hook which is gone has named as its harness: such a process of this user, which ran by then.
+fn named(harness: &str, env: &HookEnv, said: Stamp) -> Option<Process> {
+    let pid = env.pid?;
+    let ancestry = Ancestry::of(Some(pid));
+    let found = ancestry.iter().next().filter(|a| a.process.pid == pid && a.harness == Some(harness))?;
+    // A tick of the one clock, a millisecond of the other.
+    let slack = Duration::from_millis(100);
+    let ran = ran_for(&found.process)? + slack >= said.age(Stamp::now());
+    (ran && super::is_own(pid)).then(|| found.process.clone())
 }
 
 /// True if this very process runs, not a later one of its number.

@@ -1,6 +1,7 @@
 //! A process and its ancestors as the kernel lists them: from a caller to the harness it runs under, if it does.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use minder_proto::record::Process;
 
@@ -134,6 +135,11 @@ pub fn process_of(pid: i32) -> Option<Process> {
     system::process(pid)
 }
 
+/// How long a process has run, by the clock that its start is noted in.
+pub fn ran_for(process: &Process) -> Option<Duration> {
+    system::uptime()?.checked_sub(Duration::from_millis(process.start.checked_mul(1_000)? / system::ticks()))
+}
+
 /// True if there is no such process any more, or only what is left of one until its parent has noticed its end.
 pub fn has_ended(pid: i32) -> bool {
     system::has_ended(pid)
@@ -150,6 +156,7 @@ pub fn boot_id() -> Option<&'static str> {
 mod system {
     use std::os::fd::OwnedFd;
     use std::path::PathBuf;
+    use std::time::Duration;
 
     use minder_proto::record::Process;
     use procfs::FromRead;
@@ -189,6 +196,16 @@ mod system {
         let Some(folder) = folder(pid) else { return true };
         // One that cannot be read is not known to have ended.
         stat(&folder).is_some_and(|stat| matches!(stat.state, 'Z' | 'X'))
+    }
+
+    pub fn uptime() -> Option<Duration> {
+        let text = std::fs::read_to_string("/proc/uptime").ok()?;
+        text.split(' ').next()?.parse().ok().map(Duration::from_secs_f64)
+    }
+
+    /// In which a start is noted, of each second.
+    pub fn ticks() -> u64 {
+        procfs::ticks_per_second()
     }
 
     pub fn boot() -> Option<String> {
@@ -259,6 +276,8 @@ mod system {
 /// Elsewhere the system's own calls are not used yet: nothing is known, so that a caller's variables decide alone.
 #[cfg(not(target_os = "linux"))]
 mod system {
+    use std::time::Duration;
+
     use minder_proto::record::Process;
 
     use super::{Ancestor, Link};
@@ -277,6 +296,14 @@ mod system {
 
     pub fn has_ended(_pid: i32) -> bool {
         false
+    }
+
+    pub fn uptime() -> Option<Duration> {
+        None
+    }
+
+    pub fn ticks() -> u64 {
+        1
     }
 
     pub fn boot() -> Option<String> {

@@ -7,5 +7,5 @@ pub mod ancestry;
 pub mod harness;
 pub mod who;
 
-pub use ancestry::{Ancestor, Ancestry, boot_id, has_ended, process_of, runs_under};
+pub use ancestry::{Ancestor, Ancestry, boot_id, has_ended, process_of, ran_for, runs_under};
 pub use who::{Who, identify, who, who_left};

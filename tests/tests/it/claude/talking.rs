@@ -20,7 +20,7 @@ fn a_session_asks_another_and_has_its_answer_in_the_same_turn_or_by_a_reply() {
     stage.asked(&supervisor, "the red one\n");
     let (seq, _) = scene.wait_move(supervisor.id, 0, State::Idle);
     assert_eq!(scene.messages(worker.id)[0].from, Party::Session(supervisor.id));
-    let head = format!("from session \"ask\" ({}), not from your user.", supervisor.id.short());
+    let head = format!("from session \"ask\" (supervisor, {}), not from your user.", supervisor.id.short());
     assert_eq!(stage.asked(&worker, &head).count(&head), 1);
 
     // By a reply, later: it is a message like any other, and wakes.
@@ -33,7 +33,7 @@ fn a_session_asks_another_and_has_its_answer_in_the_same_turn_or_by_a_reply() {
     let reply = format!("minder send --reply-to {} 'Quite sure.'", question.id.short());
     worker.tui.prompt(&format!("answer it\n[[sh {reply}]] [[say answered]]")).unwrap();
     let heard = stage.asked(&supervisor, "Quite sure.");
-    assert!(heard.brought(&format!("({}), not from your user.", worker.id.short())), "{heard:?}");
+    assert!(heard.brought(&format!("{}), not from your user.", worker.id.short())), "{heard:?}");
     let answer = scene.messages(supervisor.id).pop().unwrap();
     assert_eq!((answer.from, answer.reply_to), (Party::Session(worker.id), Some(question.id)));
     scene.wait_receipt(supervisor.id, answer.id, Receipt::Answered);

@@ -57,7 +57,7 @@ fn the_end_of_a_workers_turn_wakes_its_supervisor_once_and_ends_a_wait() {
     let short = worker.id.short();
     let answer = "answer: The tests are green.\nanswer: Nothing else.\n";
     let expected =
-        format!("look around ({short}) idle → working → idle\nnote: The tests are green.\n{answer}");
+        format!("look around (worker, {short}) idle → working → idle\nnote: The tests are green.\n{answer}");
     assert_eq!(waited.stdout, expected);
 
     // Nobody touches the supervisor's terminal.

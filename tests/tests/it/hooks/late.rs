@@ -1,6 +1,8 @@
 //! A daemon that does not answer, or is not there: the harness goes on, and what it said is not lost.
 
+use minder_proto::event::Receipt;
 use minder_proto::state::State;
+use minder_tests::fake::Host;
 use minder_tests::files;
 use rustix::process::Signal;
 
@@ -44,6 +46,31 @@ fn h5_a_frozen_daemon_holds_no_harness_and_costs_no_event() {
         (State::Idle, text("end of turn-2")),
     ];
     assert_eq!(bench.scene.path(id), expected, "{}", bench.scene.told());
+}
+
+#[test]
+fn a_conversation_whose_new_process_was_not_heard_in_time_is_up_again() {
+    let mut bench = Bench::new("");
+    let id = bench.begin();
+    assert!(bench.host.process().unwrap().signal(Signal::KILL));
+    bench.scene.wait_record(id, "its end", |r| r.process.as_ref().is_some_and(|p| p.ended.is_some()));
+    let sent = bench.send(id, &["welcome back"]);
+    bench.host = Host::start(&bench.scene.isolated, "claude").unwrap();
+    let daemon = bench.scene.isolated.daemon().unwrap();
+    assert!(daemon.signal(Signal::STOP));
+    let mut again = bench.payload("SessionStart");
+    again["source"] = "resume".into();
+    let mut call = bench.call(&again, false);
+    call.environment.insert("CLAUDE_PID".to_owned(), bench.host.pid().to_string());
+    assert!(is_silent(&bench.host.call(call).unwrap()));
+    assert!(daemon.signal(Signal::CONT));
+    let pid = i32::try_from(bench.host.pid()).unwrap();
+    bench.scene.wait_record(id, "its process", |r| {
+        r.process.as_ref().is_some_and(|p| p.pid == pid && p.ended.is_none())
+    });
+    let woken = bench.wait("SessionStart").wait(LIMIT).unwrap();
+    assert!(woken.code == Some(2) && woken.stderr.contains("welcome back"), "{woken:?}");
+    bench.reaches(id, sent, Receipt::Handed);
 }
 
 #[test]
