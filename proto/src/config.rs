@@ -1,6 +1,7 @@
 //! The configuration: `config.toml`, then `MINDER_*` variables. A value that cannot be used is an error,
 //! never a silent default.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,6 +35,10 @@ pub struct Config {
     pub follow: Follow,
     /// The store.
     pub store: Store,
+    /// Supervised turns.
+    pub turn: Turn,
+    /// Sessions whose messages are turns.
+    pub headless: Headless,
 }
 
 /// `adopt.*`
@@ -208,6 +213,94 @@ pub struct Store {
 impl Default for Store {
     fn default() -> Self {
         Self { durability: Durability::Flush, trash_days: 7, keep_days: 90 }
+    }
+}
+
+/// `turn.*`. What is absent has the default that `turn policy` prints.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Turn {
+    /// What a harness's own time-out would be (default 45 m).
+    pub timeout: Option<Span>,
+    /// Silence after which a turn is stalled, by adapter; 0 is off.
+    pub stall: BTreeMap<String, Span>,
+    /// The same while a tool call is open (default off).
+    pub stall_in_tool: Option<Span>,
+    /// From the cancel to the kill (default 15 s).
+    pub cancel_grace: Option<Span>,
+    /// From the budget to the wall clock (default 60 s).
+    pub wall_backstop: Option<Span>,
+    /// How long an exit is waited for after a failure (default 3 s).
+    pub exit_wait: Option<Span>,
+    /// Bytes of standard output that are kept (default 8 MiB).
+    pub output_max: Option<u64>,
+    /// What more output than that does: `keep` (default) or `fail`.
+    pub overflow: Overflow,
+    /// How long a held turn waits for its `finish` (default 10 m).
+    pub finish_timeout: Span,
+    /// How long the folder of a failed turn is kept (default 24 h).
+    pub keep_failed: Span,
+    /// Further variables of the caller that a child gets.
+    pub env_pass: Vec<String>,
+    /// A file of `NAME=VALUE` lines, yours alone, for turns that no caller starts.
+    pub env_file: Option<PathBuf>,
+    /// Variables of the daemon that turns get which no caller starts.
+    pub env_from_daemon: Vec<String>,
+    /// Resource limits of a child by name: `cpu`, `as`, `fsize`, `nofile`, `nproc`, `core`.
+    pub limits: BTreeMap<String, u64>,
+    /// Niceness of a child.
+    pub nice: Option<i32>,
+    /// `oom_score_adj` of a child.
+    pub oom_score_adj: Option<i32>,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self {
+            timeout: None,
+            stall: BTreeMap::new(),
+            stall_in_tool: None,
+            cancel_grace: None,
+            wall_backstop: None,
+            exit_wait: None,
+            output_max: None,
+            overflow: Overflow::Keep,
+            finish_timeout: Span::from_secs(600),
+            keep_failed: Span::from_secs(86_400),
+            env_pass: Vec::new(),
+            env_file: None,
+            env_from_daemon: Vec::new(),
+            limits: BTreeMap::new(),
+            nice: None,
+            oom_score_adj: None,
+        }
+    }
+}
+
+/// What more output than is kept does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Overflow {
+    /// The rest is counted and not kept.
+    #[default]
+    Keep,
+    /// The turn fails.
+    Fail,
+}
+
+/// `headless.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Headless {
+    /// Most messages that one turn is given (default 20).
+    pub batch: usize,
+    /// Most turns of sessions that run at once (default 4).
+    pub capacity: usize,
+}
+
+impl Default for Headless {
+    fn default() -> Self {
+        Self { batch: 20, capacity: 4 }
     }
 }
 

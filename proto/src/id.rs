@@ -37,23 +37,34 @@ impl SessionId {
     }
 }
 
-impl MessageId {
-    /// A new id, later in order than every id this process made before.
-    pub fn now() -> Self {
-        Self(Uuid::now_v7())
-    }
+/// A turn's id: a UUIDv7, shown short as its last 8 characters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TurnId(Uuid);
 
-    /// The last 8 characters.
-    pub fn short(&self) -> String {
-        let text = self.0.as_hyphenated().to_string();
-        text[text.len() - 8..].to_owned()
-    }
+macro_rules! in_order {
+    ($name:ident) => {
+        impl $name {
+            /// A new id, later in order than every id this process made before.
+            pub fn now() -> Self {
+                Self(Uuid::now_v7())
+            }
 
-    /// True if `text`, at least [`MIN_PARTIAL`] hexadecimal digits, is the end of this id (or all of it).
-    pub fn ends_with(&self, text: &str) -> bool {
-        text.len() >= MIN_PARTIAL && self.to_string().ends_with(&text.to_ascii_lowercase())
-    }
+            /// The last 8 characters.
+            pub fn short(&self) -> String {
+                let text = self.0.as_hyphenated().to_string();
+                text[text.len() - 8..].to_owned()
+            }
+
+            /// True if `text`, at least [`MIN_PARTIAL`] hexadecimal digits, is the end of this id (or all of it).
+            pub fn ends_with(&self, text: &str) -> bool {
+                text.len() >= MIN_PARTIAL && self.to_string().ends_with(&text.to_ascii_lowercase())
+            }
+        }
+    };
 }
+in_order!(MessageId);
+in_order!(TurnId);
 
 macro_rules! text_form {
     ($name:ident) => {
@@ -83,6 +94,7 @@ macro_rules! text_form {
 }
 text_form!(SessionId);
 text_form!(MessageId);
+text_form!(TurnId);
 
 /// Who sends or receives: a session, the person, or (as a sender only) minder itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::id::SessionId;
+use crate::id::{SessionId, TurnId};
 
 /// Longest path of a Unix socket address in bytes, without the final NUL.
 #[cfg(target_os = "macos")]
@@ -143,6 +143,16 @@ impl Home {
     /// Idempotency keys of the last 24 hours.
     pub fn keys(&self) -> PathBuf {
         self.root.join("keys.jsonl")
+    }
+
+    /// Turns: the logs of the seats and, in `run/`, what runs.
+    pub fn turns(&self) -> PathBuf {
+        self.root.join("turns")
+    }
+
+    /// The folder of one turn while it runs, and until its line is written.
+    pub fn turn(&self, id: TurnId) -> PathBuf {
+        self.turns().join("run").join(id.to_string())
     }
 
     /// Cursors of callers without a record that gave a name.

@@ -26,6 +26,7 @@ pub mod state;
 pub mod text;
 pub mod timeline;
 pub mod trial;
+pub mod turn;
 pub mod whole;
 
 /// The protocol that this build speaks on the socket; a header `minder-protocol` carries it.

@@ -9,6 +9,7 @@ mod hook;
 mod message;
 mod session;
 mod store;
+mod turn;
 mod watch;
 
 pub use daemon::{Hello, HelloAnswer, Status, StatusAnswer, Stop};
@@ -22,6 +23,10 @@ pub use session::{
     List, ListAnswer, Set, SetAnswer,
 };
 pub use store::{Compact, CompactAnswer};
+pub use turn::{
+    Hold, Settled, TurnAnswer, TurnCancel, TurnDone, TurnFinish, TurnGet, TurnList, TurnListAnswer, TurnRow,
+    TurnRun, TurnStart,
+};
 pub use watch::{
     Cancelled, WatchAdd, WatchAddAnswer, WatchCancel, WatchCancelAnswer, WatchList, WatchListAnswer,
     WatchRow, Watched,
