@@ -1,7 +1,10 @@
 //! One event of a timeline as one line for people, without its time and its session.
 
+use std::time::Duration;
+
 use minder_proto::event::{Body, Event, NoticeKind};
 use minder_proto::id::{Party, SessionId};
+use minder_proto::stamp::short_age;
 use minder_proto::text::{first_line, one_line};
 
 use crate::holds;
@@ -37,6 +40,11 @@ pub fn line(event: &Event, label: impl Fn(Party) -> String, named: impl Fn(Sessi
         Body::Record { what, from, to } => {
             let shown = |v: &Option<String>| v.as_deref().map_or_else(|| "none".to_owned(), one_line);
             format!("{}: {} → {}", one_line(what), shown(from), shown(to))
+        }
+        Body::Turn { id, outcome, failure, duration_ms } => {
+            let why = failure.map_or_else(String::new, |failure| format!(" ({failure})"));
+            let lasted = short_age(Duration::from_millis(*duration_ms));
+            format!("turn {} {outcome}{why} after {lasted}", id.short())
         }
         Body::Closed { note, by } => {
             let note = note.as_deref().map_or_else(String::new, |n| format!("  {}", one_line(n)));

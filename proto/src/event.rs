@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{MessageId, Party, SessionId};
+use crate::id::{MessageId, Party, SessionId, TurnId};
 use crate::stamp::Stamp;
 use crate::state::State;
+use crate::turn::{Failure, Outcome};
 
 /// Longest note of a declaration, in bytes.
 pub const NOTE_MAX: usize = 4 * 1024;
@@ -82,6 +83,18 @@ pub enum Body {
         /// Its value now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<String>,
+    },
+    /// A supervised turn of this session is over.
+    Turn {
+        /// The turn.
+        id: TurnId,
+        /// What became of it.
+        outcome: Outcome,
+        /// What failed, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<Failure>,
+        /// How long it ran, suspend not counted.
+        duration_ms: u64,
     },
     /// The last line.
     Closed {

@@ -55,8 +55,8 @@ impl Show {
             Body::Created { .. } => new && all,
             Body::Note { what, .. } if what == ANSWER_NOTE => all,
             Body::Closed { .. } | Body::Note { .. } => true,
-            // Of the record and the receipts `show` and `queue` tell.
-            Body::Receipt { .. } | Body::Binding { .. } | Body::Record { .. } => false,
+            // Of the record and the receipts `show` and `queue` tell, of turns `turn ls`.
+            Body::Receipt { .. } | Body::Binding { .. } | Body::Record { .. } | Body::Turn { .. } => false,
         };
         shown.then_some(Shown { session, at: event.at, what: What::Event(event) })
     }
@@ -110,7 +110,9 @@ impl Shown {
                     },
                     Body::Closed { note, .. } => Object { note: note.clone(), ..of("gone") },
                     Body::Note { text, .. } => Object { text: Some(text.clone()), ..of("note") },
-                    Body::Receipt { .. } | Body::Binding { .. } | Body::Record { .. } => of("note"),
+                    Body::Receipt { .. } | Body::Binding { .. } | Body::Record { .. } | Body::Turn { .. } => {
+                        of("note")
+                    }
                 };
                 Object { seq: Some(event.seq), ..object.at(Some(event.at), now) }
             }

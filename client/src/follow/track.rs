@@ -86,9 +86,11 @@ impl Track {
             // It belongs to the event that was told.
             Body::Note { what, .. } if what == ANSWER_NOTE => Heard::Nothing,
             Body::Note { text, .. } => Heard::Aside(Aside::Remark { session, text: text.clone() }),
-            Body::Message(_) | Body::Receipt { .. } | Body::Binding { .. } | Body::Record { .. } => {
-                Heard::Nothing
-            }
+            Body::Message(_)
+            | Body::Receipt { .. }
+            | Body::Binding { .. }
+            | Body::Record { .. }
+            | Body::Turn { .. } => Heard::Nothing,
         }
     }
 

@@ -85,7 +85,7 @@ mod tests {
         }
         assert_eq!(list(Some(r#"{"of":"api","drain":true}"#)), Err(Kind::Version));
         // What this build has nothing for is refused, and not left out.
-        let now = parse::<Stop>(&Params::new(Some(r#"{"now":true}"#)));
-        assert_eq!(now.map(drop).map_err(|f| f.kind), Err(Kind::Version));
+        let drain = parse::<Stop>(&Params::new(Some(r#"{"drain":true}"#)));
+        assert_eq!(drain.map(drop).map_err(|f| f.kind), Err(Kind::Version));
     }
 }

@@ -100,7 +100,11 @@ impl Call for Status {
 /// `daemon.stop`: answers before the daemon goes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stop {}
+pub struct Stop {
+    /// Ends the turns that run first, by their ladder. A daemon that knows none of this is not asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
+}
 
 impl Call for Stop {
     const METHOD: &'static str = "daemon.stop";

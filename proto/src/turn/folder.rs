@@ -28,6 +28,10 @@ pub const STDERR: &str = "stderr";
 pub const PROGRESS: &str = "progress";
 /// What the shim found; there once the turn is settled.
 pub const RESULT: &str = "result.json";
+/// A byte for each daemon that adopted the turn; the daemon's.
+pub const ADOPTED: &str = "adopted";
+/// There once the turn's line is written and nothing waits for the turn any more; the daemon's.
+pub const WRITTEN: &str = "written";
 
 /// Bytes of a tail.
 pub const TAIL_MAX: usize = 256 * 1024;
@@ -47,6 +51,9 @@ pub struct Spec {
     /// The session whose turn it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
+    /// The session that asked for it, where one did: it may cancel and finish it, as the person may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<SessionId>,
     /// The caller's word for what brought the turn about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_type: Option<String>,
@@ -86,10 +93,11 @@ pub struct Spec {
 }
 
 /// Who names the outcome of a run that succeeded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "for", deny_unknown_fields)]
 pub enum Purpose {
     /// The daemon, when it answers its caller.
+    #[default]
     Caller,
     /// A caller, by `turn.finish`; the end of its connection without one is `reply_lost`.
     Connection,

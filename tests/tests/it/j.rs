@@ -127,6 +127,7 @@ fn said(body: &Body) -> String {
         Body::Created { .. } => "created".to_owned(),
         Body::Binding { .. } => "binding".to_owned(),
         Body::Record { what, to, .. } => format!("record {what} {to:?}"),
+        Body::Turn { id, outcome, .. } => format!("turn {id} {outcome}"),
         Body::Closed { .. } => "closed".to_owned(),
     }
 }
