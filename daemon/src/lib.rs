@@ -23,4 +23,5 @@ pub mod service;
 pub mod session;
 pub mod spool;
 pub mod store;
+pub mod turn;
 pub mod watch;

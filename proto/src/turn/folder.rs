@@ -65,8 +65,9 @@ pub struct Spec {
     pub boot: String,
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// What is run instead, once, where the first run ended without a word on standard output and its standard error has
-    /// one of these texts: a conversation that the harness does not know any more is begun anew.
+    /// What is run instead, once, where the first run failed before any progress and its standard error has one of these
+    /// texts: a conversation that the harness does not know any more is begun anew. What the first run wrote is dropped,
+    /// a typed result with it (Claude Code says on both streams that it does not know the conversation).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heal: Option<Heal>,
     /// The working directory.

@@ -7,13 +7,14 @@ use super::tree::{program_code, rust_files};
 
 /// The folders and files of `daemon/src`, from the ground up. A name may use those of the lines above its own, and of
 /// its own line only itself.
-const GROUND_UP: [&[&str]; 9] = [
+const GROUND_UP: [&[&str]; 10] = [
     &["exit", "faults", "folder", "descriptors", "args", "readable", "oversize"],
     &["lock", "logfile", "readiness", "service"],
     &["log", "store"],
     &["session", "check"],
     &["watch", "identity", "repair"],
-    &["process", "delivery"],
+    &["process", "turn"],
+    &["delivery"],
     &["hook"],
     &["spool"],
     &["server"],

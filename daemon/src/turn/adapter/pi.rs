@@ -1,0 +1,75 @@
+//! Pi: `pi -p --mode json`, one line an event of its agent.
+
+use nix::libc::SIGTERM;
+
+use super::Adapter;
+use super::plan::{Arg, Call, Commands, Stream, Transport};
+
+pub static ADAPTER: Adapter = Adapter {
+    name: "pi",
+    seen: &["0.73.1"],
+    version: &["--version"],
+    env: &[
+        "PI_CODING_AGENT_DIR",
+        "PI_OFFLINE",
+        "PI_SKIP_VERSION_CHECK",
+        "ANTHROPIC_*",
+        "OPENAI_*",
+        "OPENROUTER_*",
+        "GEMINI_*",
+        "GOOGLE_*",
+        "AWS_*",
+        "GROQ_API_KEY",
+        "CEREBRAS_API_KEY",
+        "XAI_API_KEY",
+        "ZAI_API_KEY",
+        "MISTRAL_API_KEY",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+    ],
+    commands: Some(Commands {
+        program: "pi",
+        first: &[Arg::Word("-p"), Arg::Word("--mode"), Arg::Word("json"), Arg::Further],
+        resume: &[
+            Arg::Word("-p"),
+            Arg::Word("--mode"),
+            Arg::Word("json"),
+            Arg::Word("--session"),
+            Arg::Id,
+            Arg::Further,
+        ],
+        stale: &[],
+        transport: Transport::Stdin,
+        stream: Stream {
+            progress: &[
+                &[("type", "session")],
+                &[("type", "agent_start")],
+                &[("type", "turn_start")],
+                &[("type", "turn_end")],
+                &[("type", "message_start")],
+                &[("type", "message_update")],
+                &[("type", "message_end")],
+                &[("type", "tool_execution_start")],
+                &[("type", "tool_execution_update")],
+                &[("type", "tool_execution_end")],
+            ],
+            tool_start: &[Call {
+                line: &[("type", "tool_execution_start")],
+                each: None,
+                item: &[],
+                id: "toolCallId",
+            }],
+            tool_end: &[Call {
+                line: &[("type", "tool_execution_end")],
+                each: None,
+                item: &[],
+                id: "toolCallId",
+            }],
+            result: &[&[("type", "agent_end")]],
+        },
+    }),
+    // It ends its tool's group and tells its extensions.
+    cancel_signal: Some(SIGTERM),
+    budget_signal: SIGTERM,
+};
