@@ -193,8 +193,17 @@ fn is_program(path: &Path) -> bool {
 
 /// What a daemon may know of the shell that happened to start it: where things are, and nothing else.
 fn locates_the_store(name: &OsStr) -> bool {
-    const NAMES: [&str; 8] =
-        ["HOME", "PATH", "USER", "LANG", "TZ", "MINDER_HOME", "MINDER_SOCKET", "MINDER_CONFIG"];
+    const NAMES: [&str; 9] = [
+        "HOME",
+        "PATH",
+        "USER",
+        "LANG",
+        "TZ",
+        "MINDER_HOME",
+        "MINDER_SOCKET",
+        "MINDER_CONFIG",
+        "MINDER_TURN_LOG_DIR",
+    ];
     let Some(name) = name.to_str() else { return false };
     NAMES.contains(&name)
         || name
@@ -218,9 +227,16 @@ pub(crate) mod tests {
 
     #[test]
     fn the_environment_is_a_short_list() {
-        for passed in
-            ["HOME", "PATH", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_DIRS", "MINDER_HOME", "TZ"]
-        {
+        for passed in [
+            "HOME",
+            "PATH",
+            "XDG_STATE_HOME",
+            "XDG_RUNTIME_DIR",
+            "XDG_CONFIG_DIRS",
+            "MINDER_HOME",
+            "TZ",
+            "MINDER_TURN_LOG_DIR",
+        ] {
             assert!(locates_the_store(passed.as_ref()), "{passed}");
         }
         for kept in

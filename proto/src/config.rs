@@ -372,8 +372,9 @@ pub enum ConfigError {
     },
 }
 
-/// Keys that a variable may set: `adopt.mode` is `MINDER_ADOPT_MODE`.
-pub const KEYS: [&str; 16] = [
+/// Keys that a variable may set: `adopt.mode` is `MINDER_ADOPT_MODE`. The windows of a turn have variables of their own,
+/// which the caller of a turn sets and `turn::policy` reads.
+pub const KEYS: [&str; 29] = [
     "adopt.mode",
     "adopt.ignore",
     "adopt.text",
@@ -390,6 +391,19 @@ pub const KEYS: [&str; 16] = [
     "follow.backstop",
     "store.trash_days",
     "store.keep_days",
+    "turn.stall_in_tool",
+    "turn.exit_wait",
+    "turn.output_max",
+    "turn.overflow",
+    "turn.finish_timeout",
+    "turn.keep_failed",
+    "turn.env_pass",
+    "turn.env_file",
+    "turn.env_from_daemon",
+    "turn.nice",
+    "turn.oom_score_adj",
+    "headless.batch",
+    "headless.capacity",
 ];
 
 /// The variable of a key.
@@ -426,10 +440,10 @@ fn parse(path: &Path, text: &str, env: impl Fn(&str) -> Option<String>) -> Resul
     let mut table: toml::Table = toml::from_str(text).map_err(|e| at(&e))?;
     // Checked before the variables are laid over it, so that an error names the right place.
     let checked: Config = toml::from_str(text).map_err(|e| at(&e))?;
-    check(&checked).map_err(|(key, why)| {
-        let name = key.rsplit('.').next().unwrap_or(key);
-        let line = text.lines().position(|l| l.trim_start().starts_with(name)).map_or(1, |i| i + 1);
-        ConfigError::File { path: path.to_owned(), line, why: format!("{key}: {why}") }
+    check(&checked).map_err(|(key, why)| ConfigError::File {
+        path: path.to_owned(),
+        line: line_of(text, key),
+        why: format!("{key}: {why}"),
     })?;
     for key in KEYS {
         let name = variable(key);
@@ -445,6 +459,22 @@ fn parse(path: &Path, text: &str, env: impl Fn(&str) -> Option<String>) -> Resul
         check(&config).map_err(|(_, why)| bad(why))?;
     }
     table.try_into().map_err(|e| at(&e))
+}
+
+/// The line, from 1, on which a key of a section is set; 1 where it is not found.
+fn line_of(text: &str, key: &str) -> usize {
+    let (section, name) = key.split_once('.').expect("every key has a section");
+    let mut here = "";
+    for (i, line) in text.lines().map(str::trim_start).enumerate() {
+        if let Some(head) = line.strip_prefix('[') {
+            here = head.split(']').next().unwrap_or_default().trim();
+        }
+        let word = line.split(['=', ' ', '\t']).next().unwrap_or_default();
+        if (here == section && word.split('.').next() == Some(name)) || word == key || here == key {
+            return i + 1;
+        }
+    }
+    1
 }
 
 fn from_variable(key: &str, value: &str) -> Result<toml::Value, String> {
@@ -464,11 +494,23 @@ fn from_variable(key: &str, value: &str) -> Result<toml::Value, String> {
         | "message.max_bytes"
         | "delivery.max_attempts"
         | "store.trash_days"
-        | "store.keep_days" => {
-            if value.is_empty() || !value.bytes().all(|b| b.is_ascii_digit()) {
+        | "store.keep_days"
+        | "turn.output_max"
+        | "turn.nice"
+        | "turn.oom_score_adj"
+        | "headless.batch"
+        | "headless.capacity" => {
+            // Only what may be below zero has a sign.
+            let signed = ["turn.nice", "turn.oom_score_adj"].contains(&key);
+            let digits = value.strip_prefix('-').filter(|_| signed).unwrap_or(value);
+            if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
                 return Err(format!("not a whole number: {value:?}"));
             }
             toml::Value::Integer(value.parse().map_err(|_| format!("too large: {value:?}"))?)
+        }
+        "turn.env_pass" | "turn.env_from_daemon" => {
+            let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+            toml::Value::Array(names.map(|name| toml::Value::String(name.to_owned())).collect())
         }
         _ => toml::Value::String(value.to_owned()),
     })
@@ -491,15 +533,59 @@ fn check(config: &Config) -> Result<(), (&'static str, String)> {
         ("mailbox.visibility", config.mailbox.visibility),
         ("exec.timeout", config.exec.timeout),
         ("follow.backstop", config.follow.backstop),
+        ("turn.timeout", config.turn.timeout.unwrap_or(Span::from_secs(1))),
+        ("turn.finish_timeout", config.turn.finish_timeout),
     ] {
         if span.0.is_zero() {
             return Err((key, "must be longer than 0".to_owned()));
         }
     }
     if let Some(path) = config.adopt.ignore.iter().find(|p| !p.is_absolute()) {
-        return Err(("adopt.ignore", format!("not an absolute path: {}", path.display())));
+        return Err(("adopt.ignore", not_absolute(path)));
     }
-    Ok(())
+    range("headless.batch", config.headless.batch, 1, 1_000)?;
+    range("headless.capacity", config.headless.capacity, 0, 1_000)?;
+    check_turn(&config.turn)
+}
+
+fn not_absolute(path: &Path) -> String {
+    format!("not an absolute path: {}", cut(&path.display().to_string()))
+}
+
+/// A text of the file in one short line.
+fn cut(text: &str) -> String {
+    format!("{:?}", text.chars().take(80).collect::<String>())
+}
+
+/// Most bytes of standard output that can be kept.
+const OUTPUT_LIMIT: u64 = 1024 * 1024 * 1024;
+
+/// Resource limits that a child can be given.
+const LIMITS: [&str; 6] = ["cpu", "as", "fsize", "nofile", "nproc", "core"];
+
+fn check_turn(turn: &Turn) -> Result<(), (&'static str, String)> {
+    if turn.output_max.is_some_and(|bytes| !(1..=OUTPUT_LIMIT).contains(&bytes)) {
+        return Err(("turn.output_max", format!("must be 1 to {OUTPUT_LIMIT}")));
+    }
+    if turn.nice.is_some_and(|nice| !(-20..=19).contains(&nice)) {
+        return Err(("turn.nice", "must be -20 to 19".to_owned()));
+    }
+    if turn.oom_score_adj.is_some_and(|adj| !(-1_000..=1_000).contains(&adj)) {
+        return Err(("turn.oom_score_adj", "must be -1000 to 1000".to_owned()));
+    }
+    if let Some(path) = turn.env_file.as_ref().filter(|p| !p.is_absolute()) {
+        return Err(("turn.env_file", not_absolute(path)));
+    }
+    let is_name = |name: &String| !name.is_empty() && !name.contains(['=', '\0', ' ']);
+    for (key, names) in [("turn.env_pass", &turn.env_pass), ("turn.env_from_daemon", &turn.env_from_daemon)] {
+        if let Some(name) = names.iter().find(|name| !is_name(name)) {
+            return Err((key, format!("not the name of a variable: {}", cut(name))));
+        }
+    }
+    match turn.limits.keys().find(|name| !LIMITS.contains(&name.as_str())) {
+        Some(name) => Err(("turn.limits", format!("no such limit: {} ({})", cut(name), LIMITS.join(", ")))),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -527,6 +613,10 @@ mod tests {
                 "adopt.ignore" => "/x:/y",
                 "adopt.text" => "false",
                 "hooks.brief" => "never",
+                "turn.overflow" => "fail",
+                "turn.env_pass" | "turn.env_from_daemon" => "A_KEY, B_KEY",
+                "turn.env_file" => "/x/env",
+                "turn.nice" | "turn.oom_score_adj" => "-7",
                 k if k.contains("max_age") || k == "adopt.keep" => "3d",
                 k if k.contains("timeout") || k.contains("visibility") || k.contains("backstop") => "7s",
                 _ => "777",
@@ -553,8 +643,45 @@ mod tests {
             ("MINDER_FOLLOW_BACKSTOP", "1.5h"),
             ("MINDER_ADOPT_TEXT", "yes"),
             ("MINDER_ADOPT_IGNORE", "relative"),
+            ("MINDER_TURN_OUTPUT_MAX", "-1"),
+            ("MINDER_TURN_NICE", "20"),
+            ("MINDER_TURN_ENV_FILE", "env"),
+            ("MINDER_TURN_ENV_PASS", "A=b"),
+            ("MINDER_HEADLESS_BATCH", "0"),
         ] {
             assert!(load_text("", &[(name, value)]).unwrap_err().starts_with(name), "{name}={value}");
+        }
+    }
+
+    /// G7, the file: each window with what cannot be used.
+    #[test]
+    fn g7_the_windows_of_a_turn_are_strict_in_the_file() {
+        for key in ["timeout", "stall.codex", "stall_in_tool", "cancel_grace", "wall_backstop", "exit_wait"] {
+            for bad in [
+                "\"\"", "\"abc\"", "\"-1\"", "-1", "\"1.5h\"", "1.5", "\"1e3\"", "\"0x10\"", "\" 5\"", "true",
+            ] {
+                let text = format!("[exec]\ntimeout = 9\n[turn]\n{key} = {bad}\n");
+                let error = load_text(&text, &[]).unwrap_err();
+                assert!(error.starts_with("c.toml:4: "), "{key} = {bad}: {error}");
+            }
+            let config = load_text(&format!("[turn]\n{key} = \"20m\"\n"), &[]).unwrap();
+            assert_ne!(config, Config::default(), "{key}");
+        }
+        // 0 is a value but where it would mean that nothing ends a turn.
+        for key in ["stall.codex", "stall_in_tool", "cancel_grace", "wall_backstop", "exit_wait"] {
+            assert!(load_text(&format!("[turn]\n{key} = 0\n"), &[]).is_ok(), "{key}");
+        }
+        let error = load_text("[exec]\ntimeout = 9\n[turn]\ntimeout = 0\n", &[]).unwrap_err();
+        assert!(error.starts_with("c.toml:4: turn.timeout: must be longer than 0"), "{error}");
+        for (text, key) in [
+            ("[turn]\nlimits.open = 5", "c.toml:2: turn.limits: no such limit: \"open\""),
+            ("[turn.limits]\nopen = 5", "c.toml:1: turn.limits: no such limit: \"open\""),
+            ("[turn]\noutput_max = 0", "c.toml:2: turn.output_max: must be 1 to 1073741824"),
+            ("[turn]\nenv_from_daemon = [\"\"]", "c.toml:2: turn.env_from_daemon: not the name"),
+            ("[headless]\n\ncapacity = 1001", "c.toml:3: headless.capacity: must be 0 to 1000"),
+        ] {
+            let error = load_text(text, &[]).unwrap_err();
+            assert!(error.starts_with(key), "{text}: {error}");
         }
     }
 }

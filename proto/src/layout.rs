@@ -150,6 +150,11 @@ impl Home {
         self.root.join("turns")
     }
 
+    /// The folder with the logs of the seats: `$MINDER_TURN_LOG_DIR`, else [`Home::turns`].
+    pub fn turn_logs(&self) -> Result<PathBuf, LayoutError> {
+        Ok(absolute("MINDER_TURN_LOG_DIR")?.unwrap_or_else(|| self.turns()))
+    }
+
     /// The folder of one turn while it runs, and until its line is written.
     pub fn turn(&self, id: TurnId) -> PathBuf {
         self.turns().join("run").join(id.to_string())

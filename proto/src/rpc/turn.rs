@@ -130,6 +130,9 @@ pub struct Settled {
     /// The final text of an adapter that has one, at most 1 MiB of it. For `command`: absent, the reply is the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// Bytes of standard output, kept or not.
+    #[serde(default)]
+    pub stdout_bytes: u64,
     /// The kept standard output, a file of the store that is there until the turn's line is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<String>,

@@ -178,7 +178,7 @@ pub fn resolve(
     Resolved { policy, sources, warnings }
 }
 
-/// A plain decimal number of milliseconds, blanks around it allowed; an empty one says nothing wrong and nothing at all.
+/// A plain decimal number of milliseconds, blanks around it allowed.
 fn read_variable(name: &str, text: &str) -> Result<u64, String> {
     let digits = text.trim();
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -213,5 +213,54 @@ mod tests {
         assert_eq!(resolved.sources[1].1.from, Origin::Variable("MINDER_STALL_MS_MY_BOT".to_owned()));
         assert_eq!(resolved.warnings, Vec::<String>::new());
         assert_eq!(resolve("codex", Asked::default(), None, |_| None, &file).policy.stall_ms, 900_000);
+    }
+
+    /// G7, the variables: what cannot be used is said once and counts for nothing.
+    #[test]
+    fn g7_a_variable_that_cannot_be_used_is_ignored_with_one_warning() {
+        let file = config::Turn::default();
+        let plain = resolve("codex", Asked::default(), None, |_| None, &file).policy;
+        let of = |name: &'static str, value: &'static str| {
+            let env = move |asked: &str| (asked == name).then(|| value.to_owned());
+            resolve("codex", Asked::default(), None, env, &file)
+        };
+        let value = |policy: Policy, name: &str| match name {
+            "MINDER_TURN_TIMEOUT_MS" => policy.budget_ms,
+            "MINDER_CANCEL_GRACE_MS" => policy.grace_ms,
+            "MINDER_WALL_BACKSTOP_MS" => policy.backstop_ms,
+            _ => policy.stall_ms,
+        };
+        for name in [
+            "MINDER_TURN_TIMEOUT_MS",
+            "MINDER_STALL_MS_CODEX",
+            "MINDER_STALL_MS",
+            "MINDER_CANCEL_GRACE_MS",
+            "MINDER_WALL_BACKSTOP_MS",
+        ] {
+            for bad in ["", " ", "abc", "-1", "+1", "1.5h", "1e3", "0x10", "5 5", "5ms", "٣"] {
+                let resolved = of(name, bad);
+                assert_eq!(resolved.policy, plain, "{name}={bad}");
+                let told = format!("{name} is ignored: a whole number of milliseconds is wanted");
+                assert_eq!(resolved.warnings, [told], "{name}={bad}");
+            }
+            // The clock that ends everything has a least value, and no value switches it off.
+            let least = if name == "MINDER_TURN_TIMEOUT_MS" { BUDGET_MIN_MS } else { 0 };
+            let powers = "100000000000000000000";
+            for (good, ms) in
+                [(" 5", 5), ("5\n", 5), ("0", 0), ("1200000", 1_200_000), (powers, WINDOW_MAX_MS)]
+            {
+                let resolved = of(name, good);
+                assert_eq!(value(resolved.policy, name), ms.max(least), "{name}={good}");
+                assert_eq!(resolved.warnings, [] as [&str; 0]);
+                assert_eq!(
+                    Policy { budget_ms: 0, stall_ms: 0, grace_ms: 0, backstop_ms: 0, ..resolved.policy },
+                    Policy { budget_ms: 0, stall_ms: 0, grace_ms: 0, backstop_ms: 0, ..plain }
+                );
+            }
+        }
+        // A bad one for the adapter leaves the one for all in force.
+        let env = |name: &str| Some(if name == "MINDER_STALL_MS" { "7" } else { "x" }.to_owned());
+        let resolved = resolve("codex", Asked::default(), None, env, &file);
+        assert_eq!((resolved.policy.stall_ms, resolved.warnings.len()), (7, 4));
     }
 }

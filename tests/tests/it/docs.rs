@@ -1,6 +1,7 @@
 //! What the pages say of settings and of the socket is what the code knows.
 
 use minder_proto::config::{self, Config};
+use minder_proto::turn::policy::{self, Asked};
 
 use crate::house::{program_texts, root};
 
@@ -15,34 +16,94 @@ fn shown() -> String {
     rest.split_once("```").unwrap().0.to_owned()
 }
 
-#[test]
-fn the_page_shows_every_setting_with_its_default() {
-    let shown = shown();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), &shown).unwrap();
-    // A value that differs, and a key that is not known, both fail here.
-    assert_eq!(config::load(file.path(), |_| None).unwrap(), Config::default());
+/// The settings of a text, `adopt.mode`, in order.
+fn settings(text: &str) -> Vec<String> {
     let mut section = "";
     let mut keys = Vec::new();
-    for line in shown.lines() {
+    for line in text.lines() {
         match (line.strip_prefix('['), line.split_once(" = ")) {
             (Some(name), _) => section = name.trim_end_matches(']'),
-            (None, Some((key, _))) if !line.starts_with('#') => keys.push(format!("{section}.{key}")),
+            (None, Some((key, _))) if !line.starts_with('#') => {
+                let key = key.split('.').next().unwrap();
+                keys.push(format!("{section}.{key}"));
+            }
             _ => {}
         }
     }
-    let missing: Vec<_> = config::KEYS.iter().filter(|key| !keys.iter().any(|k| k == *key)).collect();
+    keys
+}
+
+/// The page with what it shows behind `#`: defaults that no file needs to hold.
+fn spelled_out() -> String {
+    let shown = shown();
+    let line = |line: &str| match line.strip_prefix('#') {
+        Some(setting) if setting.starts_with(|c: char| c.is_ascii_lowercase()) => setting.to_owned(),
+        _ => line.to_owned(),
+    };
+    shown.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn loaded(text: &str) -> Result<Config, String> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    config::load(file.path(), |_| None).map_err(|e| e.to_string())
+}
+
+/// Every setting that there is: an unknown one is answered with the list.
+fn known() -> Vec<String> {
+    let expected = |text: &str| -> Vec<String> {
+        let error = loaded(text).unwrap_err();
+        let (_, list) = error.split_once("expected ").unwrap();
+        list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let sections = expected("zzz = 1");
+    assert!(sections.len() > 10, "{sections:?}");
+    let keys = |section: &String| {
+        let keys = expected(&format!("[{section}]\nzzz = 1"));
+        keys.into_iter().map(move |key| format!("{section}.{key}")).collect::<Vec<_>>()
+    };
+    sections.iter().flat_map(keys).collect()
+}
+
+#[test]
+fn the_page_shows_every_setting_with_its_default() {
+    // A value that differs, and a key that is not known, both fail here.
+    assert_eq!(loaded(&shown()).unwrap(), Config::default());
+    let keys = settings(&spelled_out());
+    let missing: Vec<_> = known().into_iter().filter(|key| !keys.contains(key)).collect();
     assert!(missing.is_empty(), "not on the page: {missing:?}");
-    // The one that has no variable.
-    keys.retain(|key| !config::KEYS.contains(&key.as_str()));
-    assert_eq!(keys, ["store.durability"]);
+    let unset: Vec<_> = keys.iter().filter(|key| !config::KEYS.contains(&key.as_str())).collect();
+    // Those that have no variable, or one of another kind.
+    let without = [
+        "store.durability",
+        "turn.timeout",
+        "turn.stall",
+        "turn.cancel_grace",
+        "turn.wall_backstop",
+        "turn.limits",
+    ];
+    assert_eq!(unset, without);
+    for key in without {
+        assert!(shown().contains(key) || page("configuration.md").contains(&format!("`{key}`")), "{key}");
+    }
+}
+
+/// What the page shows as a default that the program has is that default.
+#[test]
+fn the_page_shows_the_windows_of_a_turn_as_they_are() {
+    let told = loaded(&spelled_out()).unwrap().turn;
+    for adapter in ["codex", "claude", "command"] {
+        let of =
+            |file: &config::Turn| policy::resolve(adapter, Asked::default(), None, |_| None, file).policy;
+        assert_eq!(of(&told), of(&config::Turn::default()), "{adapter}");
+    }
 }
 
 /// Every setting of the page is explained by the line above it.
 #[test]
 fn every_setting_is_explained() {
-    let shown = shown();
-    let lines: Vec<&str> = shown.lines().collect();
+    let text = spelled_out();
+    let lines: Vec<&str> = text.lines().collect();
     let silent = lines.windows(2).filter(|pair| pair[1].contains(" = ") && !pair[1].starts_with('#'));
     let silent: Vec<_> = silent.filter(|pair| !pair[0].starts_with('#')).collect();
     assert!(silent.is_empty(), "{silent:?}");
