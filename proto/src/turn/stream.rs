@@ -15,7 +15,9 @@ pub struct Rules {
     /// A tool call ends.
     #[serde(default)]
     pub tool_end: Vec<Tool>,
-    /// The line with the final answer: what ends after it, and does not exit, is ended without being a failure.
+    /// The line with the final answer: what does not exit within the grace after it is ended without being a failure.
+    /// Progress or a tool call that begins takes that back, and it does not run while a tool call is open: a harness with
+    /// several messages answers each, and one with a background task goes on when that has ended.
     #[serde(default)]
     pub result: Vec<Shape>,
 }
