@@ -21,6 +21,7 @@ pub mod repair;
 pub mod server;
 pub mod service;
 pub mod session;
+pub mod shim;
 pub mod spool;
 pub mod store;
 pub mod turn;

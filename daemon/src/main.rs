@@ -27,6 +27,7 @@ use minder_daemon::server::listen::{Reached, reach};
 use minder_daemon::server::{self, Limits, RpcModule, Served, Socket, daemon, spooled};
 use minder_daemon::service::{self, Inherited, Notifier};
 use minder_daemon::session::lifetime;
+use minder_daemon::shim;
 use minder_daemon::spool::Taker;
 use minder_daemon::store::{Observer, Store};
 use minder_daemon::watch::FanOut;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Ok(Wish::Run { foreground, ready_fd }) => (foreground, ready_fd),
         Ok(Wish::Check { path, json }) => return check_store(path, json),
         Ok(Wish::Repair { path, json }) => return repair_store(path, json),
+        Ok(Wish::Shim) => return shim::main(),
         Ok(Wish::Help) => return print(args::HELP, exit::OK),
         Ok(Wish::Version) => return print(&format!("minderd {}\n", minder_proto::VERSION), exit::OK),
         Err(error) => return complain(&Failure::new(exit::USAGE, error)),

@@ -1,10 +1,13 @@
-//! A stand-in for a harness that runs hooks: the program `fake`, installed under the harness's name, runs a command as
+//! Stand-ins for harnesses. [`run`] is a headless program that does what a script says. The rest here is one that runs
+//! hooks: the program `fake`, installed under the harness's name, runs a command as
 //! its child, with a payload on its standard input, and says what came of it. No model, no network, no clock of its
 //! own: a test says what happens and when.
 //!
 //! It can leave standard input open behind the payload, kill a hook that takes too long, run several at once (a
 //! waiter beside the others), and be started under another name, so that a hook's ancestors are not what they are
 //! for a real one.
+
+pub mod run;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};

@@ -6,12 +6,13 @@
 //! | [`isolate`] | a folder that holds every home, commands with nothing inherited, an end of all that was started |
 //! | [`model`] | the scripted model: the prompt says what it answers, the test sees what it was asked |
 //! | [`claude`] | Claude Code with its first-run questions answered, headless or in a terminal; recording hooks |
-//! | [`fake`] | a stand-in for a harness that runs hooks |
+//! | [`fake`] | stand-ins for a harness: one that does what a script says, one that runs hooks |
 //! | [`tmux`] | a private tmux server: keys, pastes, screens |
 //! | [`crash`] | the crash harness: a daemon that is killed, and histories that its store is held against |
 //! | [`power`] | what is left after a loss of power, compared with what callers were answered |
 //! | [`process`], [`files`] | processes by pidfd; waiting for files by inotify |
 //! | [`garbage`], [`heap`] | bytes that no parser should be given; how much memory a piece of work takes |
+//! | [`shim`] | a turn's shim without a daemon |
 //! | [`fleet`] | a store of any size, written to its files |
 //!
 //! Nothing sleeps to wait: each wait is woken by an event and has a limit, and its error shows what was there
@@ -54,4 +55,5 @@ pub mod isolate;
 pub mod model;
 pub mod power;
 pub mod process;
+pub mod shim;
 pub mod tmux;

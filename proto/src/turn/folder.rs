@@ -131,6 +131,8 @@ pub struct Limits {
     pub oom_score_adj: Option<i32>,
     /// Resource limits by name: `cpu` (seconds), `as` and `fsize` (bytes), `nofile`, `nproc` (counts), `core` (bytes).
     pub rlimits: std::collections::BTreeMap<String, u64>,
+    /// The soft limit on open files that the daemon found at its start, and gives back.
+    pub files: Option<u64>,
 }
 
 /// The `progress` line. Times are milliseconds since the turn's start on the clock that stands still in suspend.

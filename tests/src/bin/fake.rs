@@ -1,4 +1,5 @@
-//! `fake host`: runs hooks as a harness would. Installed under a harness's name it is what a hook's ancestors lead
+//! `fake run`: does what a script says; under another name, what the script beside that name says. `fake host`: runs
+//! hooks as a harness would. Installed under a harness's name it is what a hook's ancestors lead
 //! to. See the library's `fake` for its lines.
 
 // It speaks to the test that started it.
@@ -8,13 +9,21 @@ use std::io::{BufRead, Write};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use minder_tests::fake::{Answer, Call};
+use minder_tests::fake::{Answer, Call, run};
 use minder_tests::process::{Run, run_with};
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() != Some("host") {
-        eprintln!("usage: fake host");
-        return ExitCode::from(64);
+    if let Some(script) = run::beside() {
+        return run::main(&[script.display().to_string()]);
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("run") => return run::main(&arguments[1..]),
+        Some("host") => {}
+        _ => {
+            eprintln!("usage: fake run SCRIPT, fake host");
+            return ExitCode::from(64);
+        }
     }
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let call: Call = serde_json::from_str(&line).expect("a test writes calls");

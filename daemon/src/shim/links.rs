@@ -1,0 +1,119 @@
+//! Who is connected to the shim: the daemon that started it by the socket that is its standard input, and every daemon
+//! after that by the socket in its folder. Lines of JSON both ways. Nobody is waited for.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use minder_proto::turn::folder::{News, Order, SOCKET};
+use nix::sys::socket::{SockType, getsockopt, sockopt};
+
+/// Most connections at once; the oldest goes when another comes.
+const LINKS_MAX: usize = 8;
+/// Longest order.
+const ORDER_MAX: usize = 4096;
+
+/// Everybody who is connected, and the socket for others.
+pub struct Links {
+    listener: UnixListener,
+    links: Vec<Link>,
+}
+
+struct Link {
+    stream: UnixStream,
+    partial: Vec<u8>,
+}
+
+impl Links {
+    /// Listens in the folder that this process is in, and takes standard input if it is a socket.
+    pub fn open() -> io::Result<Self> {
+        // One that lay there is of a shim that is gone: this one holds the lock.
+        let _ = std::fs::remove_file(SOCKET);
+        let listener = UnixListener::bind(SOCKET)?;
+        listener.set_nonblocking(true)?;
+        let mut links = Self { listener, links: Vec::new() };
+        let input = io::stdin();
+        if getsockopt(&input, sockopt::SockType).is_ok_and(|kind| kind == SockType::Stream) {
+            links.add(UnixStream::from(input.as_fd().try_clone_to_owned()?));
+        }
+        Ok(links)
+    }
+
+    /// What to wait for, the listener first.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        std::iter::once(self.listener.as_fd()).chain(self.links.iter().map(|link| link.stream.as_fd()))
+    }
+
+    /// How many descriptors that are.
+    pub fn len(&self) -> usize {
+        self.links.len() + 1
+    }
+
+    /// Takes who comes, and tells a new one what there is to know.
+    pub fn accept(&mut self, news: Option<&News>) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            self.add(stream);
+            if let (Some(news), Some(link)) = (news, self.links.last_mut()) {
+                link.tell(&line(news));
+            }
+        }
+    }
+
+    fn add(&mut self, stream: UnixStream) {
+        if stream.set_nonblocking(true).is_ok() {
+            if self.links.len() == LINKS_MAX {
+                self.links.remove(0);
+            }
+            self.links.push(Link { stream, partial: Vec::new() });
+        }
+    }
+
+    /// Every order that has come. Who has gone is forgotten, and so is who says what is no order.
+    pub fn orders(&mut self) -> Vec<Order> {
+        let mut orders = Vec::new();
+        self.links.retain_mut(|link| link.orders(&mut orders));
+        orders
+    }
+
+    /// Tells everybody who listens. Who has no room for a line does not.
+    pub fn tell(&mut self, news: &News) {
+        let line = line(news);
+        self.links.iter_mut().for_each(|link| link.tell(&line));
+    }
+}
+
+impl Link {
+    fn tell(&mut self, line: &[u8]) {
+        let _ = self.stream.write_all(line);
+    }
+
+    /// False once there is nobody any more.
+    fn orders(&mut self, orders: &mut Vec<Order>) -> bool {
+        let mut bytes = [0; 512];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return false,
+                Ok(read) => self.partial.extend_from_slice(&bytes[..read]),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return true,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+            while let Some(end) = self.partial.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = self.partial.drain(..=end).collect();
+                match serde_json::from_slice(&line) {
+                    Ok(order) => orders.push(order),
+                    Err(_) => return false,
+                }
+            }
+            if self.partial.len() > ORDER_MAX {
+                return false;
+            }
+        }
+    }
+}
+
+fn line(news: &News) -> Vec<u8> {
+    let mut line = serde_json::to_vec(news).expect("news are plain data");
+    line.push(b'\n');
+    line
+}

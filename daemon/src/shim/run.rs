@@ -1,0 +1,400 @@
+//! The loop of a shim: it waits for pipes, children, orders and deadlines, tells the machine, and does what the machine
+//! says.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{ChildStderr, ChildStdout, ExitCode};
+use std::time::Duration;
+
+use minder_proto::error::exit;
+use minder_proto::stamp::Stamp;
+use minder_proto::turn::folder::{LOCK, News, Order, Progress, SPEC, Spec};
+use minder_proto::turn::names::Trigger;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::stat::{Mode, umask};
+use nix::sys::wait::WaitStatus;
+
+use super::clock::Clock;
+use super::links::Links;
+use super::machine::{Action, Event, KILL_MS, Machine, Rules, Stream};
+use super::report::{self, Shown};
+use super::signals::Signals;
+use super::spool::Spool;
+use super::start::{Started, start};
+use super::stream::Lines;
+use super::{limits, tree};
+
+/// Bytes that are read of a pipe at once.
+const PIECE: usize = 64 * 1024;
+/// How often the progress line is written anew at most, in milliseconds.
+const SHOW_EVERY: u64 = 250;
+
+/// The shim, from its start to its end. What is wrong with it is seen by who looks into its folder: a lock that is free
+/// and no result.
+pub fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == ErrorKind::InvalidData => ExitCode::from(exit::DATA),
+        Err(_) => ExitCode::from(exit::IO),
+    }
+}
+
+fn run() -> io::Result<()> {
+    crate::descriptors::close_inherited(&[]);
+    // It may be the leader of a group already, and then stays in its session: a daemon starts it as neither.
+    let _ = nix::unistd::setsid();
+    umask(Mode::from_bits_truncate(0o077));
+    let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(LOCK)?;
+    // Somebody who only looks holds it for a moment.
+    lock.lock()?;
+    // Somebody who looked before this shim held the lock has settled the turn.
+    if report::is_there() {
+        return Ok(());
+    }
+    let spec: Spec = serde_json::from_slice(&std::fs::read(SPEC)?)?;
+    let signals = Signals::take()?;
+    let subreaper = tree::subreaper();
+    limits::files(spec.limits.files);
+    let mut shim = Shim::new(spec, subreaper, lock)?;
+    shim.start(false);
+    shim.turn(&signals)
+}
+
+/// One turn that runs.
+struct Shim {
+    spec: Spec,
+    clock: Clock,
+    began: Stamp,
+    machine: Machine,
+    links: Links,
+    spool: Spool,
+    shown: Shown,
+    shown_at: Option<u64>,
+    changed: bool,
+    lines: Option<Lines>,
+    stale: Finder,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    root: Option<i32>,
+    settled: bool,
+    _lock: File,
+}
+
+impl Shim {
+    fn new(spec: Spec, subreaper: bool, lock: File) -> io::Result<Self> {
+        let clock = Clock::start();
+        let began = Stamp::now();
+        let links = Links::open()?;
+        Ok(Self {
+            machine: Machine::new(Rules::of(&spec, subreaper)),
+            links,
+            spool: Spool::create(spec.policy.output_max)?,
+            shown: Shown::create()?,
+            shown_at: None,
+            changed: true,
+            lines: spec.rules.as_ref().map(Lines::new),
+            stale: Finder::new(spec.heal.iter().flat_map(|heal| &heal.texts)),
+            stdout: None,
+            stderr: None,
+            root: None,
+            settled: false,
+            clock,
+            began,
+            spec,
+            _lock: lock,
+        })
+    }
+
+    /// Starts the harness, or the other way to run it.
+    fn start(&mut self, other: bool) {
+        let argv = match &self.spec.heal {
+            Some(heal) if other => &heal.argv,
+            _ => &self.spec.argv,
+        };
+        let deadline = self.began.plus(Duration::from_millis(self.spec.policy.budget_ms));
+        let started = start(&self.spec, argv, deadline).and_then(|started| {
+            let unheard = |e: io::Error| minder_proto::turn::folder::Unspawned {
+                failure: minder_proto::turn::Failure::SpawnFailed,
+                errno: e.raw_os_error(),
+            };
+            non_blocking(&started.stdout).and_then(|()| non_blocking(&started.stderr)).map_err(unheard)?;
+            Ok(started)
+        });
+        match started {
+            Ok(Started { pid, stdout, stderr }) => {
+                (self.stdout, self.stderr, self.root) = (Some(stdout), Some(stderr), Some(pid));
+                self.lines = self.spec.rules.as_ref().map(Lines::new);
+                self.tell(Event::Spawned(pid));
+                self.links.tell(&News::Spawned { pid });
+            }
+            Err(why) => self.tell(Event::Unspawned(why)),
+        }
+    }
+
+    /// Until the turn is settled.
+    fn turn(&mut self, signals: &Signals) -> io::Result<()> {
+        let mut piece = vec![0; PIECE];
+        while !self.settled {
+            self.show();
+            let ready = self.wait(signals)?;
+            // Whatever is there is taken before the time is looked at: what came in time is not late because this
+            // process was.
+            self.read_stdout(&mut piece);
+            self.read_stderr(&mut piece);
+            let heard = signals.heard();
+            if heard.child {
+                self.reap();
+            }
+            for _ in 0..heard.end {
+                self.tell(Event::Order(Trigger::Cancel));
+            }
+            if ready.links {
+                let spawned = self.machine.found().pid.map(|pid| News::Spawned { pid });
+                self.links.accept(spawned.as_ref());
+                for Order::End { why } in self.links.orders() {
+                    self.tell(Event::Order(why));
+                }
+            }
+            self.tell(Event::Suspended(self.clock.suspended()));
+            self.tell(Event::Tick);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, signals: &Signals) -> io::Result<Ready> {
+        let now = self.clock.now();
+        let due = self.machine.deadline().map(|at| at.saturating_sub(now));
+        let show = self.shown_at.filter(|_| self.changed).map(|at| (at + SHOW_EVERY).saturating_sub(now));
+        let patience = due.into_iter().chain(show).min();
+        let timeout = patience.map_or(PollTimeout::NONE, |ms| {
+            PollTimeout::try_from(i32::try_from(ms).unwrap_or(i32::MAX)).unwrap_or(PollTimeout::MAX)
+        });
+        let mut fds: Vec<PollFd> = Vec::with_capacity(self.links.len() + 3);
+        let wanted = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        fds.extend(self.links.fds().map(wanted));
+        fds.push(wanted(signals.fd()));
+        fds.extend(self.stdout.as_ref().map(|pipe| wanted(pipe.as_fd())));
+        fds.extend(self.stderr.as_ref().map(|pipe| wanted(pipe.as_fd())));
+        match poll(&mut fds, timeout) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let links = fds[..self.links.len()].iter().any(|fd| fd.any().unwrap_or(true));
+        Ok(Ready { links })
+    }
+
+    fn read_stdout(&mut self, piece: &mut [u8]) {
+        let Some(pipe) = &mut self.stdout else { return };
+        match pipe.read(piece) {
+            Ok(0) => {
+                self.stdout = None;
+                self.with_lines(|lines, told| lines.finish(told));
+                self.pipe_closed();
+            }
+            Ok(read) => {
+                let bytes = &piece[..read];
+                // What cannot be kept is counted all the same.
+                let _ = self.spool.stdout(bytes);
+                let progress = self.lines.is_none();
+                self.tell(Event::Output { stream: Stream::Stdout, bytes: read as u64, progress });
+                self.with_lines(|lines, told| lines.push(bytes, told));
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => {
+                self.stdout = None;
+                self.pipe_closed();
+            }
+        }
+    }
+
+    fn read_stderr(&mut self, piece: &mut [u8]) {
+        let Some(pipe) = &mut self.stderr else { return };
+        match pipe.read(piece) {
+            Ok(read @ 1..) => {
+                let bytes = &piece[..read];
+                let _ = self.spool.stderr(bytes);
+                let progress = self.spec.stderr_is_progress;
+                self.tell(Event::Output { stream: Stream::Stderr, bytes: read as u64, progress });
+                if self.stale.find(bytes) {
+                    self.tell(Event::HealSeen);
+                }
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Ok(_) | Err(_) => {
+                self.stderr = None;
+                self.pipe_closed();
+            }
+        }
+    }
+
+    /// Tells the machine what the lines of a typed stream mean.
+    fn with_lines(&mut self, work: impl FnOnce(&mut Lines, &mut dyn FnMut(super::stream::Line))) {
+        let Some(mut lines) = self.lines.take() else { return };
+        let mut events = Vec::new();
+        work(&mut lines, &mut |line| {
+            events.extend(line.progress.then_some(Event::Line));
+            events.extend(line.starts.into_iter().map(Event::ToolStart));
+            events.extend(line.ends.into_iter().map(Event::ToolEnd));
+            events.extend(line.result.then_some(Event::ResultSeen));
+        });
+        self.lines = Some(lines);
+        for event in events {
+            self.tell(event);
+        }
+    }
+
+    fn pipe_closed(&mut self) {
+        if self.stdout.is_none() && self.stderr.is_none() {
+            self.tell(Event::PipesClosed);
+        }
+    }
+
+    fn reap(&mut self) {
+        let root = self.root;
+        let mut exited = None;
+        tree::reap(&mut |status| exited = exited.take().or(ended(status, root)));
+        if let Some(event) = exited {
+            self.root_ended(event);
+        }
+    }
+
+    fn root_ended(&mut self, event: Event) {
+        self.root = None;
+        self.tell(event);
+    }
+
+    /// Tells the machine, and does what it says.
+    fn tell(&mut self, event: Event) {
+        let now = self.clock.now();
+        self.changed |= !matches!(event, Event::Tick | Event::Suspended(_));
+        for action in self.machine.on(event, now) {
+            match action {
+                Action::Signal(signal) => {
+                    self.changed = true;
+                    if let Some(root) = self.root {
+                        tree::signal_child(root, signal);
+                    }
+                }
+                Action::Kill => self.kill(),
+                Action::Respawn => {
+                    let _ = self.spool.forget_stderr();
+                    self.start(true);
+                }
+                Action::Settle => self.settle(),
+            }
+        }
+    }
+
+    fn kill(&mut self) {
+        let within = Duration::from_millis(KILL_MS);
+        let root = self.root;
+        let mut exited = None;
+        let mut swept = tree::kill_below(within, |status| exited = exited.take().or(ended(status, root)));
+        if swept.killed > 0 {
+            let left = within / 5;
+            let marked = tree::kill_marked(&self.spec.turn, left);
+            swept.killed += marked.killed;
+            swept.survivors.extend(marked.survivors);
+        }
+        if let Some(event) = exited {
+            self.root_ended(event);
+        }
+        self.tell(Event::TreeGone { killed: swept.killed, survivors: swept.survivors });
+    }
+
+    /// The result is put into its place, told, and then flushed: a daemon that dies loses nothing either way.
+    fn settle(&mut self) {
+        self.settled = true;
+        // What cannot be written is seen as a shim that left no result.
+        let _ = self.write_down();
+    }
+
+    fn write_down(&mut self) -> io::Result<()> {
+        self.spool.finish()?;
+        let mut found = self.machine.found().clone();
+        found.started = Some(self.began);
+        found.ended = Some(Stamp::now());
+        found.boot.clone_from(&self.spec.boot);
+        if let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) {
+            let ms = |time: nix::sys::time::TimeVal| {
+                u64::try_from(time.tv_sec() * 1000 + time.tv_usec() / 1000).unwrap_or(0)
+            };
+            found.cpu_ms = ms(usage.user_time()) + ms(usage.system_time());
+            // The one system counts bytes, the others kibibytes.
+            let unit = if cfg!(target_os = "macos") { 1024 } else { 1 };
+            found.max_rss_kb = u64::try_from(usage.max_rss() / unit).unwrap_or(0);
+        }
+        let file = report::place(&found)?;
+        self.links.tell(&News::Settled);
+        self.spool.sync()?;
+        report::sync(&file)
+    }
+
+    fn show(&mut self) {
+        let now = self.clock.now();
+        if !self.changed || self.shown_at.is_some_and(|at| now < at + SHOW_EVERY) {
+            return;
+        }
+        let found = self.machine.found();
+        let progress = Progress {
+            pid: found.pid,
+            at_ms: now,
+            progress_ms: self.machine.progress_ms(),
+            stdout: found.stdout_bytes,
+            stderr: found.stderr_bytes,
+            tools: self.machine.open_tools(),
+            start_mono_ms: self.clock.start_mono_ms(),
+            trigger: found.trigger,
+        };
+        let _ = self.shown.show(&progress);
+        (self.shown_at, self.changed) = (Some(now), false);
+    }
+}
+
+struct Ready {
+    links: bool,
+}
+
+/// The end of the root, if that is what it is.
+fn ended(status: WaitStatus, root: Option<i32>) -> Option<Event> {
+    let (pid, code, signal) = match status {
+        WaitStatus::Exited(pid, code) => (pid, Some(code), None),
+        WaitStatus::Signaled(pid, signal, _) => (pid, None, Some(signal as i32)),
+        _ => return None,
+    };
+    (Some(pid.as_raw()) == root).then_some(Event::RootExited { code, signal })
+}
+
+fn non_blocking(pipe: &impl AsFd) -> io::Result<()> {
+    let fd: BorrowedFd<'_> = pipe.as_fd();
+    debug_assert!(fd.as_raw_fd() > 2);
+    fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+/// Looks for texts in a stream that comes in pieces.
+struct Finder {
+    texts: Vec<Vec<u8>>,
+    before: Vec<u8>,
+}
+
+impl Finder {
+    fn new<'a>(texts: impl Iterator<Item = &'a String>) -> Self {
+        let texts = texts.filter(|text| !text.is_empty()).map(|text| text.clone().into_bytes());
+        Self { texts: texts.collect(), before: Vec::new() }
+    }
+
+    fn find(&mut self, bytes: &[u8]) -> bool {
+        let Some(longest) = self.texts.iter().map(Vec::len).max() else { return false };
+        self.before.extend_from_slice(bytes);
+        let whole = &self.before;
+        let found = self.texts.iter().any(|text| whole.windows(text.len()).any(|window| window == text));
+        let keep = self.before.len().min(longest - 1);
+        self.before.drain(..self.before.len() - keep);
+        found
+    }
+}

@@ -1,0 +1,118 @@
+//! What a run says, on disk: the beginning of standard output, a tail of it where that was not all, and a tail of
+//! standard error. What is not kept is counted elsewhere. No buffer of ours holds any of it, so that a reader sees it at
+//! once and a shim that dies loses none.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+use minder_proto::turn::folder::{STDERR, STDOUT, STDOUT_TAIL, TAIL_MAX};
+
+/// A tail's file grows to this before its beginning is cut off.
+const ROOM: u64 = 4 * TAIL_MAX as u64;
+/// Bytes that are moved at once.
+const PIECE: usize = 16 * 1024;
+
+/// The files of one run's output.
+#[derive(Debug)]
+pub struct Spool {
+    head: File,
+    head_len: u64,
+    head_max: u64,
+    stdout_tail: Option<Tail>,
+    stderr: Tail,
+}
+
+impl Spool {
+    /// Empty files in the folder that this process is in; `head_max` bytes of standard output are kept.
+    pub fn create(head_max: u64) -> io::Result<Self> {
+        let stderr = Tail::create(STDERR)?;
+        Ok(Self { head: create(STDOUT)?, head_len: 0, head_max, stdout_tail: None, stderr })
+    }
+
+    /// Bytes of standard output.
+    pub fn stdout(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let room = usize::try_from(self.head_max - self.head_len).unwrap_or(usize::MAX);
+        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        self.head.write_all_at(head, self.head_len)?;
+        self.head_len += head.len() as u64;
+        if rest.is_empty() {
+            return Ok(());
+        }
+        if self.stdout_tail.is_none() {
+            self.stdout_tail = Some(Tail::create(STDOUT_TAIL)?);
+        }
+        self.stdout_tail.as_mut().map_or(Ok(()), |tail| tail.append(rest))
+    }
+
+    /// Bytes of standard error.
+    pub fn stderr(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stderr.append(bytes)
+    }
+
+    /// Forgets the standard error of a run that is begun anew.
+    pub fn forget_stderr(&mut self) -> io::Result<()> {
+        self.stderr.file.set_len(0)?;
+        self.stderr.len = 0;
+        Ok(())
+    }
+
+    /// Nothing follows: tails are cut to their length.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.stderr.cut()?;
+        self.stdout_tail.as_mut().map_or(Ok(()), Tail::cut)
+    }
+
+    /// Waits until the disk has it all.
+    pub fn sync(&self) -> io::Result<()> {
+        self.head.sync_all()?;
+        self.stderr.file.sync_all()?;
+        self.stdout_tail.as_ref().map_or(Ok(()), |tail| tail.file.sync_all())
+    }
+}
+
+/// The end of a stream, at least [`TAIL_MAX`] bytes of it.
+#[derive(Debug)]
+struct Tail {
+    file: File,
+    len: u64,
+}
+
+impl Tail {
+    fn create(name: &str) -> io::Result<Self> {
+        Ok(Self { file: create(name)?, len: 0 })
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, self.len)?;
+        self.len += bytes.len() as u64;
+        if self.len > ROOM { self.cut() } else { Ok(()) }
+    }
+
+    /// Moves the last bytes to the beginning.
+    fn cut(&mut self) -> io::Result<()> {
+        let most = TAIL_MAX as u64;
+        if self.len <= most {
+            return Ok(());
+        }
+        let from = self.len - most;
+        let mut piece = vec![0; PIECE];
+        let mut moved = 0;
+        while moved < most {
+            let wanted = PIECE.min(usize::try_from(most - moved).unwrap_or(PIECE));
+            let read = self.file.read_at(&mut piece[..wanted], from + moved)?;
+            if read == 0 {
+                break;
+            }
+            self.file.write_all_at(&piece[..read], moved)?;
+            moved += read as u64;
+        }
+        self.file.set_len(moved)?;
+        self.len = moved;
+        Ok(())
+    }
+}
+
+fn create(name: &str) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(name)
+}

@@ -1,0 +1,96 @@
+//! Starts the harness: as the leader of a process group of its own, in its directory, with the environment that the shim
+//! was given and the turn's own variables, nothing else of the shim's. Without limits there is no step between fork and
+//! exec that is ours, so that the quick way to start a process is taken.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{ChildStderr, ChildStdout, Command, Stdio};
+
+use minder_proto::stamp::Stamp;
+use minder_proto::turn::Failure;
+use minder_proto::turn::folder::{PROMPT, Spec, Unspawned};
+use nix::libc::{EACCES, EINVAL, ENOENT, ENOEXEC, ENOTDIR};
+use nix::unistd::{AccessFlags, access};
+
+use super::limits;
+
+/// The variable that marks every process of a turn with its id.
+pub const MARKER: &str = "MINDER_TURN";
+/// When the budget is over, by the calendar.
+const DEADLINE: &str = "MINDER_TURN_DEADLINE";
+/// The stall window in milliseconds; absent where there is none.
+const STALL: &str = "MINDER_TURN_STALL_MS";
+
+/// A harness that runs.
+#[derive(Debug)]
+pub struct Started {
+    /// Its pid, and its group's.
+    pub pid: i32,
+    /// What it says.
+    pub stdout: ChildStdout,
+    /// What it says beside that.
+    pub stderr: ChildStderr,
+}
+
+/// Starts `argv`. The turn's budget is over at `deadline`.
+pub fn start(spec: &Spec, argv: &[String], deadline: Stamp) -> Result<Started, Unspawned> {
+    reachable(Path::new(&spec.dir))?;
+    let Some((program, arguments)) = argv.split_first() else {
+        return Err(Unspawned { failure: Failure::SpawnFailed, errno: Some(EINVAL) });
+    };
+    let failed = |error: io::Error| {
+        // The directory may have gone since.
+        let errno = error.raw_os_error();
+        reachable(Path::new(&spec.dir)).err().unwrap_or(Unspawned { failure: named(errno), errno })
+    };
+    let stdin = if spec.prompt {
+        let input = |e: io::Error| Unspawned { failure: Failure::SpawnFailed, errno: e.raw_os_error() };
+        Stdio::from(File::open(PROMPT).map_err(input)?)
+    } else {
+        Stdio::null()
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(&spec.dir)
+        .env(MARKER, spec.turn.to_string())
+        .env(DEADLINE, deadline.to_string())
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    if spec.policy.stall_ms > 0 {
+        command.env(STALL, spec.policy.stall_ms.to_string());
+    } else {
+        command.env_remove(STALL);
+    }
+    limits::set(&mut command, &spec.limits);
+    let mut child = command.spawn().map_err(failed)?;
+    Ok(Started {
+        pid: i32::try_from(child.id()).expect("a pid is an i32"),
+        stdout: child.stdout.take().expect("it was asked for"),
+        stderr: child.stderr.take().expect("it was asked for"),
+    })
+}
+
+/// Whether a process can be in this directory.
+fn reachable(dir: &Path) -> Result<(), Unspawned> {
+    let missing = |errno| Unspawned { failure: Failure::CwdMissing, errno: Some(errno) };
+    match std::fs::metadata(dir) {
+        Ok(found) if found.is_dir() => {
+            access(dir, AccessFlags::X_OK).map_err(|errno| missing(errno as i32))
+        }
+        Ok(_) => Err(missing(ENOTDIR)),
+        Err(error) => Err(missing(error.raw_os_error().unwrap_or(ENOENT))),
+    }
+}
+
+fn named(errno: Option<i32>) -> Failure {
+    match errno {
+        Some(ENOENT | ENOTDIR) => Failure::NotFound,
+        Some(EACCES | ENOEXEC) => Failure::NotExecutable,
+        _ => Failure::SpawnFailed,
+    }
+}
