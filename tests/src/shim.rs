@@ -22,7 +22,8 @@ use crate::process::{self, Process};
 /// A turn that runs this program in a fresh directory, with the windows that are the default.
 pub fn spec(isolated: &Isolated, argv: &[&str]) -> Result<Spec> {
     let turn = TurnId::now();
-    let windows = policy::resolve("command", Asked::default(), None, |_| None, &minder_proto::config::Turn::default());
+    let windows =
+        policy::resolve("command", Asked::default(), None, |_| None, &minder_proto::config::Turn::default());
     Ok(Spec {
         turn,
         seat: "test".to_owned(),
@@ -30,7 +31,7 @@ pub fn spec(isolated: &Isolated, argv: &[&str]) -> Result<Spec> {
         session: None,
         event_type: None,
         purpose: Purpose::Caller,
-        by: minder_proto::id::Party::Operator,
+        by: None,
         asked: Stamp::now(),
         boot: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned(),
         argv: argv.iter().map(|arg| (*arg).to_owned()).collect(),
@@ -163,7 +164,9 @@ impl Drop for Shim {
             if left.is_empty() {
                 return;
             }
-            left.iter().for_each(|process| drop(process.signal(rustix::process::Signal::KILL)));
+            for process in left {
+                process.signal(rustix::process::Signal::KILL);
+            }
         }
     }
 }

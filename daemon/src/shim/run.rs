@@ -48,7 +48,8 @@ fn run() -> io::Result<()> {
     // It may be the leader of a group already, and then stays in its session: a daemon starts it as neither.
     let _ = nix::unistd::setsid();
     umask(Mode::from_bits_truncate(0o077));
-    let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(LOCK)?;
+    let lock =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(LOCK)?;
     // Somebody who only looks holds it for a moment.
     lock.lock()?;
     // Somebody who looked before this shim held the lock has settled the turn.
@@ -281,7 +282,7 @@ impl Shim {
                 }
                 Action::Kill => self.kill(),
                 Action::Respawn => {
-                    let _ = self.spool.forget_stderr();
+                    let _ = self.spool.forget();
                     self.start(true);
                 }
                 Action::Settle => self.settle(),

@@ -50,10 +50,14 @@ impl Spool {
         self.stderr.append(bytes)
     }
 
-    /// Forgets the standard error of a run that is begun anew.
-    pub fn forget_stderr(&mut self) -> io::Result<()> {
+    /// Forgets what a run wrote that is begun anew.
+    pub fn forget(&mut self) -> io::Result<()> {
+        (self.head_len, self.stderr.len) = (0, 0);
+        self.head.set_len(0)?;
         self.stderr.file.set_len(0)?;
-        self.stderr.len = 0;
+        if self.stdout_tail.take().is_some() {
+            std::fs::remove_file(STDOUT_TAIL)?;
+        }
         Ok(())
     }
 

@@ -79,9 +79,7 @@ pub fn start(spec: &Spec, argv: &[String], deadline: Stamp) -> Result<Started, U
 fn reachable(dir: &Path) -> Result<(), Unspawned> {
     let missing = |errno| Unspawned { failure: Failure::CwdMissing, errno: Some(errno) };
     match std::fs::metadata(dir) {
-        Ok(found) if found.is_dir() => {
-            access(dir, AccessFlags::X_OK).map_err(|errno| missing(errno as i32))
-        }
+        Ok(found) if found.is_dir() => access(dir, AccessFlags::X_OK).map_err(|errno| missing(errno as i32)),
         Ok(_) => Err(missing(ENOTDIR)),
         Err(error) => Err(missing(error.raw_os_error().unwrap_or(ENOENT))),
     }

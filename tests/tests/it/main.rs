@@ -27,6 +27,7 @@ mod stores;
 mod strace;
 mod tour;
 mod transcripts;
+mod turns;
 mod volume;
 mod watches;
 mod world;

@@ -172,6 +172,8 @@ pub struct Machine {
     pipes_closed: bool,
     root_lives: bool,
     heal_seen: bool,
+    /// There was progress.
+    got_going: bool,
     resumed: bool,
     actions: Vec<Action>,
 }
@@ -191,6 +193,7 @@ impl Machine {
             pipes_closed: false,
             root_lives: false,
             heal_seen: false,
+            got_going: false,
             resumed: false,
             actions: Vec::new(),
         };
@@ -239,7 +242,7 @@ impl Machine {
         match self.phase {
             Phase::Settled => self.found.duration_ms,
             Phase::Waiting | Phase::Running => wall + KILL_MS + DRAIN_MS,
-            _ if self.may_heal() => wall + KILL_MS + DRAIN_MS,
+            _ if self.may_be_begun_anew() => wall + KILL_MS + DRAIN_MS,
             Phase::Grace { until } => until.min(wall) + KILL_MS + DRAIN_MS,
             Phase::Killing { until, then: Then::Drain, .. } => until + DRAIN_MS,
             Phase::Draining { until, then: Then::Sweep, .. } => until + KILL_MS,
@@ -345,6 +348,7 @@ impl Machine {
 
     /// Progress: a silence is over.
     fn progressed(&mut self, now: u64) {
+        self.got_going = true;
         self.end_silence(now);
         if self.found.stalled && !self.resumed && !self.found.killed {
             self.resumed = true;
@@ -481,6 +485,10 @@ impl Machine {
 
     fn killed(&mut self, root_lived: bool, then: Then, now: u64) {
         if !root_lived && self.may_heal() && now < self.rules.policy.budget_ms {
+            // What the first run wrote is dropped, a typed result with it.
+            (self.found.stdout_bytes, self.found.stderr_bytes) = (0, 0);
+            self.found.first_output_ms = None;
+            self.found.result_seen = false;
             self.actions.push(Action::Respawn);
             self.phase = Phase::Waiting;
         } else if then == Then::Drain {
@@ -492,9 +500,14 @@ impl Machine {
 
     /// True where a run that ended by itself is begun anew in the other way.
     fn may_heal(&self) -> bool {
+        self.may_be_begun_anew() && self.heal_seen && self.found.exit_observed
+    }
+
+    /// True while it is not certain that this run is the only one: it may still fail before any progress.
+    fn may_be_begun_anew(&self) -> bool {
+        let first = self.rules.heals && self.found.attempts == 1 && !self.got_going;
         let untouched = self.found.trigger.is_none() && self.orders == 0 && !self.found.killed;
-        let spoke = self.found.stdout_bytes > 0;
-        self.rules.heals && self.found.attempts == 1 && self.heal_seen && untouched && !spoke
+        first && untouched && !(self.found.exit_observed && self.found.exit_code == Some(0))
     }
 
     fn drain(&mut self, then: Then, now: u64) {

@@ -5,12 +5,15 @@
 //!
 //! A process is signalled only while it is held and is the one that was looked at.
 
-#[cfg(target_os = "linux")]
-#[path = "linux.rs"]
-mod system;
 #[cfg(not(target_os = "linux"))]
-#[path = "elsewhere.rs"]
-mod system;
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
+
+#[cfg(not(target_os = "linux"))]
+use elsewhere as system;
+#[cfg(target_os = "linux")]
+use linux as system;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -121,7 +124,7 @@ fn stop(seeds: &BTreeSet<i32>, deadline: Instant) -> BTreeMap<i32, Seen> {
         let mut news = false;
         let found = walk(own, seeds, &mut |pid, seen: &Seen| {
             if all.get(&pid) != Some(seen) && !seen.ended {
-                news |= !all.get(&pid).is_some_and(|known| known.start == seen.start);
+                news |= all.get(&pid).is_none_or(|known| known.start != seen.start);
                 let _ = system::send(pid, seen, nix::libc::SIGSTOP);
             }
         });

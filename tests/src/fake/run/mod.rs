@@ -129,7 +129,9 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
 fn run_steps(context: &Arc<Context>, steps: &[Step]) {
     for step in steps {
         if let Err(error) = run_step(context, step) {
-            context.record.note("failed", json!({ "step": format!("{step:?}"), "error": format!("{error:#}") }));
+            context
+                .record
+                .note("failed", json!({ "step": format!("{step:?}"), "error": format!("{error:#}") }));
         }
     }
 }
@@ -276,12 +278,14 @@ fn read(context: &Context, from: &str, input: Vec<u8>) {
     let hash = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    context.record.note("read", json!({ "from": from, "bytes": input.len(), "hash": format!("{hash:016x}") }));
+    context
+        .record
+        .note("read", json!({ "from": from, "bytes": input.len(), "hash": format!("{hash:016x}") }));
     *context.input.lock().expect("nobody panics with it") = input;
 }
 
 fn flood(to: To, bytes: Option<u64>) {
-    let piece = [b'x'; 64 * 1024];
+    let piece = vec![b'x'; 64 * 1024];
     let mut left = bytes.unwrap_or(u64::MAX);
     while left > 0 {
         let now = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));

@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn a_line_is_a_step_and_a_step_that_takes_steps_takes_the_rest() {
-        let steps = parse("# what\n\nprint {\"a\": 1; 2}\n  sleep 2s\nchild : setsid; child cleared : hang\n");
+        let steps =
+            parse("# what\n\nprint {\"a\": 1; 2}\n  sleep 2s\nchild : setsid; child cleared : hang\n");
         let nested = Step::Spawn(Child::default(), "setsid; child cleared : hang".to_owned());
         let print = Step::Write(To::Stdout, b"{\"a\": 1; 2}\n".to_vec());
         assert_eq!(steps.unwrap(), [print, Step::Sleep(Duration::from_secs(2)), nested]);
@@ -219,7 +220,9 @@ mod tests {
 
     #[test]
     fn what_is_no_step_is_an_error_with_its_line() {
-        for bad in ["dance", "sleep long", "on TERM", "child hang", "child loud : hang", "child : dance", "die X"] {
+        for bad in
+            ["dance", "sleep long", "on TERM", "child hang", "child loud : hang", "child : dance", "die X"]
+        {
             let error = format!("{:#}", parse(&format!("hang\n{bad}")).unwrap_err());
             assert!(error.starts_with(&format!("line 2: {bad}")), "{error}");
         }

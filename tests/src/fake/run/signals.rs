@@ -67,6 +67,8 @@ fn reap(context: &Context) {
             Ok(WaitStatus::StillAlive) | Err(_) => return,
             Ok(_) => continue,
         };
-        context.record.note("child-ended", json!({ "child": child.as_raw(), "code": code, "signal": signal }));
+        context
+            .record
+            .note("child-ended", json!({ "child": child.as_raw(), "code": code, "signal": signal }));
     }
 }

@@ -9,7 +9,7 @@ use super::tree::{program_code, rust_files};
 /// its own line only itself.
 const GROUND_UP: [&[&str]; 10] = [
     &["exit", "faults", "folder", "descriptors", "args", "readable", "oversize"],
-    &["lock", "logfile", "readiness", "service"],
+    &["lock", "logfile", "readiness", "service", "shim"],
     &["log", "store"],
     &["session", "check"],
     &["watch", "identity", "repair"],

@@ -1,0 +1,3 @@
+//! Turns: what a shim does with a harness, a theme a module.
+
+mod ends;
