@@ -1,5 +1,6 @@
 //! A call to the daemon as commands make it: typed, with its failures as commands tell them.
 
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use minder_proto::caller::Caller;
@@ -57,6 +58,20 @@ impl Link {
     pub fn of_any_version(home: &Home, patience: Duration) -> Self {
         let Self { client } = Self::running(home, patience);
         Self { client: client.unchecked() }
+    }
+
+    /// Connects, and starts the daemon where that is wanted.
+    pub fn connect(&mut self) -> Result<(), Unreachable> {
+        self.client.connect()
+    }
+
+    /// Makes a call once; while its answer is waited for, `waiting` has what becomes readable when it comes.
+    pub fn try_watched<C: Call>(
+        &mut self,
+        call: &C,
+        waiting: &mut dyn FnMut(BorrowedFd<'_>),
+    ) -> Result<C::Answer, CallError> {
+        self.client.call_watched(call, waiting)
     }
 
     /// True if a daemon listens.

@@ -79,6 +79,24 @@ impl Printer {
         tell(self.json, line.as_ref());
     }
 
+    /// Bytes that a program wrote to its standard error, as they are, on ours.
+    pub fn pass(&self, bytes: &[u8]) {
+        let _ = io::stderr().write_all(bytes);
+    }
+
+    /// True if standard error is a terminal that a line can be drawn on again and again.
+    pub fn can_draw(&self) -> bool {
+        !self.json && io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|t| t != "dumb")
+    }
+
+    /// Draws a line over the last one drawn, and no longer than the terminal is wide; an empty one wipes it away.
+    pub fn draw(&self, line: &str) {
+        let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+        let columns = if columns == 0 { 80 } else { columns };
+        let line = text::fit(line, columns.saturating_sub(1));
+        let _ = io::stderr().write_all(format!("\r\x1b[K{}", line.trim_end()).as_bytes());
+    }
+
     /// One object beside the output, on standard error.
     pub fn tell_object(&self, object: &impl Serialize) -> Result<(), CommandError> {
         say(&serde_json::to_string(object).map_err(|e| unshown(&e))?);

@@ -27,6 +27,8 @@ pub struct Column {
     pub stays: u8,
     /// For one that is cut where the width is short: the columns that it keeps as long as another column can go.
     pub gives_way: Option<usize>,
+    /// True if it says something of its own even where its cells are those of another.
+    pub distinct: bool,
 }
 
 /// A column that is never left out for want of width.
@@ -35,7 +37,7 @@ pub const STAYS: u8 = u8::MAX;
 impl Column {
     /// A column of this head.
     pub fn new(head: &'static str, stays: u8, cells: impl Iterator<Item = String>) -> Self {
-        Self { head, cells: cells.collect(), stays, gives_way: None }
+        Self { head, cells: cells.collect(), stays, gives_way: None, distinct: false }
     }
 
     /// The one that gives way.
@@ -48,6 +50,12 @@ impl Column {
     #[must_use]
     pub fn giving_way_before(self) -> Self {
         Self { gives_way: Some(ENOUGH), ..self }
+    }
+
+    /// One that is shown beside another with the same cells: two ages, two counts.
+    #[must_use]
+    pub fn distinct(self) -> Self {
+        Self { distinct: true, ..self }
     }
 
     /// Its width where those that give way have at most so many columns, and at most what they keep.
@@ -99,7 +107,7 @@ pub fn lines(columns: Vec<Column>, look: Look, paint: impl Fn(usize, &str, &str)
 fn telling(columns: Vec<Column>) -> Vec<Column> {
     let mut kept: Vec<Column> = Vec::new();
     for column in columns {
-        if !column.is_empty() && kept.iter().all(|k| k.cells != column.cells) {
+        if !column.is_empty() && (column.distinct || kept.iter().all(|k| k.cells != column.cells)) {
             kept.push(column);
         }
     }

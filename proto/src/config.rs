@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::stamp::parse_duration;
+use crate::turn::policy::ADAPTERS;
 use crate::whole;
 
 /// Everything that can be set. Every field's name is its key: `adopt.mode`, …
@@ -564,6 +565,9 @@ const OUTPUT_LIMIT: u64 = 1024 * 1024 * 1024;
 const LIMITS: [&str; 6] = ["cpu", "as", "fsize", "nofile", "nproc", "core"];
 
 fn check_turn(turn: &Turn) -> Result<(), (&'static str, String)> {
+    if let Some(name) = turn.stall.keys().find(|name| !ADAPTERS.contains(&name.as_str())) {
+        return Err(("turn.stall", format!("no such adapter: {} ({})", cut(name), ADAPTERS.join(", "))));
+    }
     if turn.output_max.is_some_and(|bytes| !(1..=OUTPUT_LIMIT).contains(&bytes)) {
         return Err(("turn.output_max", format!("must be 1 to {OUTPUT_LIMIT}")));
     }
@@ -675,6 +679,7 @@ mod tests {
         assert!(error.starts_with("c.toml:4: turn.timeout: must be longer than 0"), "{error}");
         for (text, key) in [
             ("[turn]\nlimits.open = 5", "c.toml:2: turn.limits: no such limit: \"open\""),
+            ("[turn]\nstall.codec = 5", "c.toml:2: turn.stall: no such adapter: \"codec\""),
             ("[turn.limits]\nopen = 5", "c.toml:1: turn.limits: no such limit: \"open\""),
             ("[turn]\noutput_max = 0", "c.toml:2: turn.output_max: must be 1 to 1073741824"),
             ("[turn]\nenv_from_daemon = [\"\"]", "c.toml:2: turn.env_from_daemon: not the name"),

@@ -8,6 +8,7 @@ pub mod endpoint;
 mod error;
 mod wire;
 
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use minder_proto::rpc::Call;
@@ -106,8 +107,17 @@ impl Client {
 
     /// Calls the method that the parameters name, and reads its answer. A long call may take any time.
     pub fn call<C: Call>(&mut self, call: &C) -> Result<C::Answer, CallError> {
+        self.call_watched(call, &mut |_| {})
+    }
+
+    /// As [`Client::call`]; while the answer is waited for, `waiting` has what becomes readable when it comes.
+    pub fn call_watched<C: Call>(
+        &mut self,
+        call: &C,
+        waiting: &mut dyn FnMut(BorrowedFd<'_>),
+    ) -> Result<C::Answer, CallError> {
         let patience = if C::LONG { None } else { self.patience };
-        self.call_method(C::METHOD, call, patience)
+        self.ask(C::METHOD, call, patience, waiting)
     }
 
     /// Calls a method by its name, as for a request that was written down earlier.
@@ -117,12 +127,22 @@ impl Client {
         params: &impl Serialize,
         patience: Option<Duration>,
     ) -> Result<R, CallError> {
+        self.ask(method, params, patience, &mut |_| {})
+    }
+
+    fn ask<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+        patience: Option<Duration>,
+        waiting: &mut dyn FnMut(BorrowedFd<'_>),
+    ) -> Result<R, CallError> {
         self.last_id += 1;
         let id = self.last_id;
         let request = Request { jsonrpc: "2.0", id, method, params };
         let body = serde_json::to_vec(&request)
             .map_err(|e| CallError::Broken(format!("the request cannot be written: {e}")))?;
-        let answer = self.exchange(&body, patience)?;
+        let answer = self.exchange(&body, patience, waiting)?;
         read(&answer, id)
     }
 
@@ -132,13 +152,18 @@ impl Client {
     }
 
     /// Sends one request and returns the body of its answer.
-    fn exchange(&mut self, body: &[u8], patience: Option<Duration>) -> Result<Vec<u8>, CallError> {
+    fn exchange(
+        &mut self,
+        body: &[u8],
+        patience: Option<Duration>,
+        waiting: &mut dyn FnMut(BorrowedFd<'_>),
+    ) -> Result<Vec<u8>, CallError> {
         let mut attempt = 0;
         loop {
             attempt += 1;
             let wire = self.connected(patience)?;
             // The time that a start took is not the call's.
-            match wire.exchange(body, Deadline::within(patience)) {
+            match wire.exchange(body, Deadline::within(patience), waiting) {
                 Ok((answer, again)) => {
                     if !again {
                         self.wire = None;

@@ -5,7 +5,7 @@
 //! the request: the kernel says so (`ECONNRESET` where bytes were left unread), and only then is it sent again.
 
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -111,8 +111,14 @@ impl Wire {
         self.used && recv(self.stream.as_raw_fd(), &mut [0; 1], peek) != Err(Errno::EAGAIN)
     }
 
-    /// Sends a request, reads its answer, and says whether the connection may be used again.
-    pub fn exchange(&mut self, body: &[u8], deadline: Deadline) -> Result<(Vec<u8>, bool), WireError> {
+    /// Sends a request, reads its answer, and says whether the connection may be used again. In between `waiting` is
+    /// called with what becomes readable when the answer comes.
+    pub fn exchange(
+        &mut self,
+        body: &[u8],
+        deadline: Deadline,
+        waiting: &mut dyn FnMut(BorrowedFd<'_>),
+    ) -> Result<(Vec<u8>, bool), WireError> {
         self.used = true;
         let mut request = format!(
             "POST / HTTP/1.1\r\nhost: minder\r\ncontent-type: application/json\r\n{}content-length: {}\r\n\r\n",
@@ -127,6 +133,7 @@ impl Wire {
             Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => true,
             Err(e) => return Err(failure(e, deadline)),
         };
+        waiting(self.stream.as_fd());
         match self.answer(deadline) {
             Err(WireError::Lost) if cut_short => Err(WireError::Unread),
             Ok((answer, again)) => Ok((answer, again && !cut_short)),

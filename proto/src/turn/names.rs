@@ -78,6 +78,15 @@ impl Outcome {
     }
 }
 
+/// What a reply says that is to be none: a turn that had nothing to say.
+pub const NO_REPLY: &str = "NO_REPLY";
+
+/// True for a reply that is empty, or [`NO_REPLY`] alone.
+pub fn is_silent(reply: &[u8]) -> bool {
+    let reply = reply.trim_ascii();
+    reply.is_empty() || reply == NO_REPLY.as_bytes()
+}
+
 words! {
     /// What failed.
     Failure {
@@ -224,6 +233,16 @@ mod tests {
             assert_eq!(failure.as_str().parse(), Ok(*failure));
         }
         assert_eq!("done".parse::<Outcome>(), Err(UnknownWord));
+    }
+
+    #[test]
+    fn silence_is_an_empty_reply_or_the_word_for_it() {
+        for silent in ["", " \n", "NO_REPLY", "\nNO_REPLY\n"] {
+            assert!(is_silent(silent.as_bytes()), "{silent:?}");
+        }
+        for reply in ["no_reply", "NO_REPLY.", "NO_REPLY NO_REPLY", "0"] {
+            assert!(!is_silent(reply.as_bytes()), "{reply:?}");
+        }
     }
 
     #[test]

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::config;
 
+/// Every adapter.
+pub const ADAPTERS: [&str; 7] = ["command", "claude", "codex", "opencode", "pi", "gemini", "cursor-agent"];
+
 /// Longest window, in milliseconds: what a timer of the field's usual kind can hold.
 pub const WINDOW_MAX_MS: u64 = 2_147_483_647;
 /// Shortest budget, in milliseconds.
