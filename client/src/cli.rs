@@ -59,6 +59,8 @@ pub enum Command {
     Setup(commands::setup::args::SetupArgs),
     /// Text for agents, how sessions are named, or the help of a command
     Help(commands::help::HelpArgs),
+    /// Supervised turns: runs of a program that always end, with a named outcome
+    Turn(commands::turn::TurnArgs),
     /// The daemon itself
     Daemon(commands::daemon::DaemonArgs),
     /// The store's files
@@ -125,6 +127,7 @@ impl Command {
             Self::Hooks(args) => commands::hooks::args::run(args, context),
             Self::Setup(args) => commands::setup::args::run(args, context),
             Self::Help(args) => commands::help::run(&args, context),
+            Self::Turn(args) => commands::turn::run(args, context),
             Self::Daemon(args) => commands::daemon::run(&args, context),
             Self::Store(args) => commands::store::run(&args, context),
             Self::Tour(args) => commands::tour::run(&args, context),

@@ -29,6 +29,7 @@ pub mod run;
 pub mod service;
 pub mod spool;
 pub mod table;
+pub mod turn_log;
 pub mod usage;
 
 pub use run::run;

@@ -9,7 +9,7 @@ use clap::Parser;
 use minder_proto::error::exit;
 
 use crate::cli::{Cli, Outcome};
-use crate::commands::hook;
+use crate::commands::{hook, turn};
 use crate::context::Context;
 use crate::fault::CommandError;
 use crate::printer::{Printer, say};
@@ -33,7 +33,7 @@ pub fn run() -> ExitCode {
 }
 
 fn command(args: &[OsString]) -> u8 {
-    let cli = match Cli::try_parse_from(args) {
+    let cli = match turn::run::direct(args).map_or_else(|| Cli::try_parse_from(args), Ok) {
         Ok(cli) => cli,
         Err(error) => return not_run(args, &error),
     };

@@ -20,5 +20,6 @@ pub mod show;
 pub mod state;
 pub mod store;
 pub mod tour;
+pub mod turn;
 pub mod wait;
 pub mod watch;

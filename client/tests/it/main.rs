@@ -29,6 +29,8 @@ mod store_writer;
 mod stream_cases;
 mod strict;
 mod talking;
+mod turn_run;
+mod turns;
 mod wait_cases;
 mod wait_rules;
 mod world;

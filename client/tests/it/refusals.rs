@@ -8,7 +8,7 @@ use crate::world::daemon::Reply;
 use crate::world::{World, finish};
 
 /// Commands that ask the daemon.
-const ASKING: [&[&str]; 13] = [
+const ASKING: [&[&str]; 16] = [
     &["new", "--label", "api"],
     &["state", "review", "api"],
     &["send", "api", "text"],
@@ -20,6 +20,9 @@ const ASKING: [&[&str]; 13] = [
     &["set", "api", "--title", "t"],
     &["close", "api"],
     &["watch", "cancel", "api"],
+    &["turn", "ls"],
+    &["turn", "cancel", "7be21c09"],
+    &["turn", "finish", "7be21c09", "silent"],
     &["daemon", "stop"],
     &["daemon", "restart"],
 ];

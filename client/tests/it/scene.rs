@@ -256,10 +256,11 @@ impl Running {
         }
     }
 
-    /// What the kernel counts as resident, in KiB.
+    /// What the kernel counts as resident of its own memory, in KiB: without the program itself, which all share, and
+    /// which is several times as large in a build without optimisation.
     pub fn resident_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 

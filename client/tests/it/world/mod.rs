@@ -4,6 +4,7 @@
 pub mod daemon;
 pub mod store;
 pub mod terminal;
+pub mod turns;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
