@@ -30,6 +30,7 @@ use minder_daemon::session::lifetime;
 use minder_daemon::shim;
 use minder_daemon::spool::Taker;
 use minder_daemon::store::{Observer, Store};
+use minder_daemon::turn::Turns;
 use minder_daemon::watch::FanOut;
 use minder_proto::config;
 use minder_proto::error::exit;
@@ -230,8 +231,20 @@ impl Daemon {
         tokio::spawn(Arc::clone(&status).run());
         tokio::spawn(lifetime::run(database.clone()));
         let hooks = Hooks::new(database.clone(), Arc::clone(&delivery), status);
-        let context =
-            Context { process, store: database.clone(), delivery: Arc::clone(&delivery), hooks, started };
+        // Turns of an earlier daemon are taken over before anybody can ask for one.
+        let (turns, ended_turns) = Turns::new(database.clone(), files, stop.clone())?;
+        turns.adopt().await;
+        tokio::spawn(turns.clone().run_keeper());
+        // No queue is run as turns.
+        drop(ended_turns);
+        let context = Context {
+            process,
+            store: database.clone(),
+            delivery: Arc::clone(&delivery),
+            turns: turns.clone(),
+            hooks,
+            started,
+        };
         let context = Arc::new(context);
         let mut methods = RpcModule::from_arc(Arc::clone(&context));
         daemon::register(&mut methods);
@@ -241,6 +254,7 @@ impl Daemon {
         server::watch::register(&mut methods);
         server::hook::register(&mut methods);
         server::store::register(&mut methods);
+        server::turn::register(&mut methods);
 
         // What was left in the spool is taken before the first call. Then the processes that ended meanwhile are said:
         // what was left may tell that a turn was over before its process was.
@@ -277,8 +291,9 @@ impl Daemon {
             let _ = database.read(|_| ()).await;
         });
         let ended: server::Ended = {
-            let delivery = Arc::clone(&delivery);
+            let (delivery, turns) = (Arc::clone(&delivery), turns.clone());
             Arc::new(move |conn| {
+                turns.connection_ended(conn);
                 let delivery = Arc::clone(&delivery);
                 tokio::spawn(async move { delivery.connection_ended(conn).await });
             })
@@ -288,6 +303,8 @@ impl Daemon {
             never = asked => match never {},
             never = beat => match never {},
         };
+        // What is over gets its line; what runs is the next daemon's.
+        turns.close().await;
         // Everything that was told is in the files; the journal is empty.
         database.stop();
         tracing::info!("minderd ends");

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::stamp::Stamp;
+
 /// Fewest characters of an id that a person may type to name a thing.
 pub const MIN_PARTIAL: usize = 6;
 
@@ -92,6 +94,15 @@ macro_rules! text_form {
         }
     };
 }
+impl TurnId {
+    /// When it was made, where it says so: whoever runs turns may bring ids of another kind.
+    pub fn made(&self) -> Option<Stamp> {
+        let (seconds, nanos) = self.0.get_timestamp().filter(|_| self.0.get_version_num() == 7)?.to_unix();
+        let millis = seconds.checked_mul(1_000)?.checked_add(u64::from(nanos) / 1_000_000)?;
+        i64::try_from(millis).ok().map(Stamp::from_millis)
+    }
+}
+
 text_form!(SessionId);
 text_form!(MessageId);
 text_form!(TurnId);

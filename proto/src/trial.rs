@@ -68,6 +68,17 @@ pub const MEND_POINTS: [&str; 7] = [
     "repair.finished",
 ];
 
+/// The places of a turn's course beside the store. The tests of turns walk them.
+pub const TURN_POINTS: [&str; 7] = [
+    "turn.before-folder",
+    "turn.made",
+    "turn.spawned",
+    "turn.settled",
+    "turn.line-written",
+    "turn.told",
+    "turn.cleared",
+];
+
 /// What makes a fault visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {

@@ -17,6 +17,7 @@ use crate::hook::Hooks;
 use crate::identity::{Ancestry, Who, who, who_left};
 use crate::session::{self, Lookup};
 use crate::store::{State, Store, Txn};
+use crate::turn::Turns;
 
 /// The daemon as its methods see it.
 pub struct Context {
@@ -26,6 +27,8 @@ pub struct Context {
     pub store: Store,
     /// Delivery.
     pub delivery: Arc<Delivery>,
+    /// The runner of turns.
+    pub turns: Turns,
     /// Hooks.
     pub hooks: Hooks,
     /// What `daemon.status` shows of the start.

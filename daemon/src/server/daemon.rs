@@ -29,13 +29,13 @@ pub fn register<X: AsRef<Process> + Send + Sync + 'static>(module: &mut RpcModul
     method::register(module, |call: Hello, context: Arc<X>, _: Peer| async move {
         hello(&call, context.as_ref().as_ref())
     });
-    method::register(module, |_: Stop, context: Arc<X>, peer: Peer| async move {
-        Ok(stop(context.as_ref().as_ref(), peer))
-    });
 }
 
-/// Registers `daemon.status`, which looks at the store.
+/// Registers the methods that know the store and its turns.
 pub fn register_status(module: &mut RpcModule<Context>) {
+    method::register(module, |call: Stop, ctx: Arc<Context>, peer: Peer| async move {
+        Ok(stop(&ctx, &call, peer))
+    });
     method::register(module, |call: Status, ctx: Arc<Context>, peer: Peer| async move {
         status(&ctx, call, Ancestry::of(peer.pid)).await
     });
@@ -105,9 +105,19 @@ fn hello(call: &Hello, process: &Process) -> Result<HelloAnswer, Fault> {
     })
 }
 
-fn stop(process: &Process, peer: Peer) -> Value {
-    tracing::info!(pid = peer.pid, "asked to stop");
-    process.stop.cancel();
+fn stop(ctx: &Context, call: &Stop, peer: Peer) -> Value {
+    let stop = ctx.process.stop.clone();
+    if call.now {
+        tracing::info!(pid = peer.pid, "asked to stop, and to end the turns that run");
+        let turns = ctx.turns.clone();
+        tokio::spawn(async move {
+            turns.end_all().await;
+            stop.cancel();
+        });
+    } else {
+        tracing::info!(pid = peer.pid, "asked to stop");
+        stop.cancel();
+    }
     json!({"pid": std::process::id()})
 }
 

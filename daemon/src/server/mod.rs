@@ -21,6 +21,7 @@ pub mod session;
 pub mod spooled;
 pub mod stall;
 pub mod store;
+pub mod turn;
 pub mod version;
 pub mod watch;
 

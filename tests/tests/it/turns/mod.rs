@@ -1,3 +1,10 @@
-//! Turns: what a shim does with a harness, a theme a module.
+//! Turns, a theme a module: what a shim does with a harness, and what the daemon makes of it; what is left of each,
+//! whatever ends it and whatever ends the daemon meanwhile.
 
 mod ends;
+mod kills;
+mod lives_on;
+mod log;
+mod outcomes;
+mod places;
+mod scene;

@@ -1,0 +1,106 @@
+//! What an earlier daemon began: each folder of a turn is taken over. A turn whose line stands in the log is only cleared
+//! away; one that runs is gone with from here on, and one that ended meanwhile is settled now. No turn is waited for.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use minder_proto::id::TurnId;
+use minder_proto::turn::Outcome;
+use minder_proto::turn::folder::{Purpose, Spec};
+
+use super::course::{Shim, judge};
+use super::hold::{Caller, REATTACH};
+use super::live::{Stage, Turn};
+use super::{Turns, place, settle};
+
+/// What was found of one turn.
+struct Left {
+    spec: Spec,
+    folder: PathBuf,
+    adopted: u32,
+    /// The outcome of which its line is in the log.
+    written: Option<Outcome>,
+}
+
+impl Turns {
+    /// Takes over what is there. To be called before the first call is answered.
+    pub async fn adopt(&self) {
+        let this = self.clone();
+        let left = match tokio::task::spawn_blocking(move || this.found()).await {
+            Ok(Ok(left)) => left,
+            Ok(Err(error)) => {
+                return tracing::warn!(%error, "turns of an earlier daemon cannot be looked for");
+            }
+            Err(_) => return,
+        };
+        for Left { spec, folder, adopted, written } in left {
+            // Whoever waited may come back, but not before this daemon can be reached.
+            let caller = match spec.purpose {
+                Purpose::Connection => Caller::Expected(Instant::now() + REATTACH),
+                Purpose::Caller | Purpose::Held | Purpose::Queue { .. } => Caller::Elsewhere,
+            };
+            let id = spec.turn;
+            let (turn, orders) = Turn::new(spec, folder, adopted, caller, Stage::Running(None));
+            self.memory().live.insert(id, Arc::clone(&turn));
+            match written {
+                Some(outcome) => drop(tokio::spawn(self.clone().clear_away(turn, outcome))),
+                None => {
+                    tracing::info!(turn = %id, adopted, "a turn of an earlier daemon is taken over");
+                    tokio::spawn(self.clone().follow(turn, orders, Shim::unknown()));
+                }
+            }
+        }
+    }
+
+    /// Every folder that is not kept for a failed turn. One that was not finished is removed: no shim was started in it.
+    fn found(&self) -> io::Result<Vec<Left>> {
+        let mut logs: HashMap<String, HashMap<TurnId, Outcome>> = HashMap::new();
+        let mut left = Vec::new();
+        for (id, folder) in place::list(self.0.store.home())? {
+            if place::written(&folder).is_some() {
+                continue;
+            }
+            let spec = match place::spec(&folder) {
+                Ok(spec) if spec.turn == id => spec,
+                unfit => {
+                    let why =
+                        unfit.err().map_or_else(|| "it is another turn's".to_owned(), |e| e.to_string());
+                    tracing::warn!("{}: removed: no shim was started in it: {why}", folder.display());
+                    place::remove(&folder)?;
+                    continue;
+                }
+            };
+            let adopted = place::adopt(&folder).unwrap_or(1);
+            let log = logs.entry(spec.seat.clone()).or_insert_with(|| self.0.log.written(&spec.seat));
+            let written = log.get(&id).copied();
+            left.push(Left { spec, folder, adopted, written });
+        }
+        Ok(left)
+    }
+
+    /// What an earlier daemon had written the line of, and did not come to the rest.
+    async fn clear_away(self, turn: Arc<Turn>, outcome: Outcome) {
+        let of = Arc::clone(&turn);
+        let read = move || {
+            let found = place::result(&of.folder).ok().flatten().unwrap_or_else(|| settle::lost(&of.spec));
+            let settlement = judge(&of.spec, &found, &of.folder);
+            (found, settlement)
+        };
+        let Ok((found, settlement)) = tokio::task::spawn_blocking(read).await else { return };
+        let mut told = settlement.told(&turn.spec, &found, &turn.folder);
+        told.outcome = Some(outcome);
+        turn.set(Stage::Done(Arc::new(told)));
+        if outcome == Outcome::Failed {
+            // Whose queue it was may not have taken note of it.
+            self.tell_queue(&turn, &settlement);
+        } else {
+            // Whoever named its outcome knows it.
+            turn.acknowledge();
+        }
+        self.tell_session(&turn, outcome, &settlement, &found).await;
+        self.forget(turn, outcome).await;
+    }
+}

@@ -1,0 +1,387 @@
+//! A turn on its way, one task each: its shim is started, its end is heard of, what became of it is named, its outcome is
+//! waited for, its line is written, and its folder goes. Whoever waits for the turn waits for its stage, and for none of
+//! the rest.
+
+use std::io;
+use std::path::Path;
+use std::process::Child;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use minder_proto::error::{Fault, Kind};
+use minder_proto::event::Body;
+use minder_proto::rpc::{Settled, TurnAnswer};
+use minder_proto::stamp::Stamp;
+use minder_proto::turn::Outcome;
+use minder_proto::turn::folder::{Found, News, Purpose, Spec};
+use minder_proto::turn::line::{Line, Verdict};
+use tokio::sync::mpsc::Receiver;
+use tokio::task::spawn_blocking;
+
+use super::adapter::{self, Output, TEXT_MAX};
+use super::link::{self, Link};
+use super::live::{Sent, Stage, Turn};
+use super::request::Ended;
+use super::settle::{self, Settlement};
+use super::{Over, REMEMBERED, Turns, hold, place, tell};
+use crate::shim::tree;
+use crate::store::kill_point::reach;
+
+/// How long a shim may take to go once it has said that the turn is settled: its files go to the disk meanwhile.
+const LEAVE: Duration = Duration::from_secs(10);
+/// How long the kill of what a lost shim left may take.
+const SWEEP: Duration = Duration::from_secs(5);
+/// Pauses between looks at a shim that holds its lock and does not answer.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A connection to a shim, and the shim where it is this daemon's child.
+pub(super) struct Shim {
+    link: Option<Link>,
+    child: Option<Child>,
+}
+
+impl Shim {
+    /// One that an earlier daemon started.
+    pub(super) fn unknown() -> Self {
+        Self { link: None, child: None }
+    }
+
+    /// Waits for it to go, and takes its exit status.
+    async fn gone(self) {
+        if let Some(mut link) = self.link
+            && tokio::time::timeout(LEAVE, link.ended()).await.is_err()
+        {
+            tracing::warn!("a shim whose turn is settled does not go");
+        }
+        if let Some(mut child) = self.child {
+            let _ = spawn_blocking(move || child.wait()).await;
+        }
+    }
+}
+
+/// What a look at a folder shows whose shim does not speak.
+enum Look {
+    Result(Box<Found>),
+    Lives(std::os::unix::net::UnixStream),
+    Silent,
+}
+
+impl Turns {
+    /// Starts the shim of a turn and goes with it.
+    pub(super) async fn begin(
+        self,
+        turn: Arc<Turn>,
+        orders: Receiver<Sent>,
+        prompt: Option<Vec<u8>>,
+        environment: Vec<(String, String)>,
+    ) {
+        let (this, of) = (self.clone(), Arc::clone(&turn));
+        let made = spawn_blocking(move || {
+            reach("turn.before-folder");
+            place::make(&of.folder, &of.spec, prompt.as_deref())?;
+            reach("turn.made");
+            let spawned = this.0.shims.spawn(&of.folder, &environment);
+            reach("turn.spawned");
+            Ok::<_, io::Error>(spawned)
+        });
+        let refused = match made.await {
+            Ok(Ok(Ok((child, stream)))) => match Link::over(stream) {
+                Ok(link) => {
+                    turn.set(Stage::Running(None));
+                    let shim = Shim { link: Some(link), child: Some(child) };
+                    return self.follow(turn, orders, shim).await;
+                }
+                Err(error) => Fault::new(Kind::Internal, error.to_string()),
+            },
+            Ok(Ok(Err(error))) => {
+                let found = settle::unspawned(&turn.spec, &error);
+                return self.settle(turn, found, Shim::unknown()).await;
+            }
+            Ok(Err(error)) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Fault::new(Kind::Gone, format!("turn {} is over", turn.spec.turn.short()))
+            }
+            Ok(Err(error)) => Fault::new(Kind::ReadOnly, format!("{}: {error}", turn.folder.display())),
+            Err(_) => Fault::new(Kind::Internal, "a fault in minder: a turn was not started"),
+        };
+        self.memory().live.remove(&turn.spec.turn);
+        turn.set(Stage::Refused(refused));
+    }
+
+    /// Goes with a turn whose shim was started to its end.
+    pub(super) async fn follow(self, turn: Arc<Turn>, mut orders: Receiver<Sent>, mut shim: Shim) {
+        let found = self.hear(&turn, &mut orders, &mut shim).await;
+        // Whoever gives an order now hears that there is nobody to take it.
+        drop(orders);
+        self.settle(turn, found, shim).await;
+    }
+
+    /// Listens to a shim until it has said what it found, or is gone.
+    async fn hear(&self, turn: &Arc<Turn>, orders: &mut Receiver<Sent>, shim: &mut Shim) -> Found {
+        let mut unsaid = None;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if let Some(link) = &mut shim.link {
+                unsaid = match unsaid.take() {
+                    Some(sent) => say(link, sent).await,
+                    None => None,
+                };
+                if unsaid.is_none() {
+                    unsaid = listen(turn, orders, link).await;
+                }
+            }
+            let (folder, spec) = (turn.folder.clone(), turn.spec.clone());
+            match spawn_blocking(move || look(&folder, &spec)).await {
+                Ok(Look::Result(found)) => return *found,
+                Ok(Look::Lives(stream)) => {
+                    shim.link = Link::over(stream).ok();
+                    continue;
+                }
+                Ok(Look::Silent) | Err(_) => shim.link = None,
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+
+    /// Names what became of a run, waits for its outcome, and sees it to its end.
+    async fn settle(self, turn: Arc<Turn>, found: Found, shim: Shim) {
+        let found = Arc::new(found);
+        let settlement = judged(&turn, &found).await;
+        reach("turn.settled");
+        let mut told = settlement.told(&turn.spec, &found, &turn.folder);
+        let outcome = if settlement.failure.is_some() {
+            told.outcome = Some(Outcome::Failed);
+            turn.set(Stage::Done(Arc::new(told)));
+            self.tell_queue(&turn, &settlement);
+            Outcome::Failed
+        } else {
+            turn.set(Stage::Held(Arc::new(told), Instant::now()));
+            self.tell_queue(&turn, &settlement);
+            self.outcome(&turn).await
+        };
+        self.finish_up(turn, &found, settlement, outcome, shim).await;
+    }
+
+    /// Tells the queue of a session that its turn is settled.
+    pub(super) fn tell_queue(&self, turn: &Turn, settlement: &Settlement) {
+        let Purpose::Queue { messages } = &turn.spec.purpose else { return };
+        let Some(settled) = turn.stage().settled().cloned() else { return };
+        let judged = &settlement.judged;
+        let (silent, limit, login) = (judged.silent, judged.limit, judged.login);
+        let (session, messages) = (turn.spec.session, messages.clone());
+        let ended = Ended { turn: turn.spec.turn, session, messages, settled, silent, limit, login };
+        // Without somebody who delivers there are no such turns.
+        let _ = self.0.ended.send(ended);
+    }
+
+    /// Waits for the outcome of a turn that is held: somebody names it, or the time for that is over.
+    async fn outcome(&self, turn: &Turn) -> Outcome {
+        let timeout = self.0.store.config().turn.finish_timeout.0;
+        let mut stages = turn.watch();
+        loop {
+            let since = match &*stages.borrow_and_update() {
+                Stage::Held(_, since) => *since,
+                stage => return stage.settled().and_then(|s| s.outcome).unwrap_or(Outcome::Unknown),
+            };
+            let until = hold::until(&turn.spec.purpose, turn.caller(), since, timeout);
+            let over = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                // Also where its caller went or came.
+                _ = stages.changed() => {}
+                // The daemon that comes after this one waits anew.
+                () = over, if !self.0.stop.is_cancelled() => drop(turn.conclude(Outcome::ReplyLost)),
+            }
+        }
+    }
+
+    /// Writes what is left of a turn that is over, and removes the rest.
+    async fn finish_up(
+        self,
+        turn: Arc<Turn>,
+        found: &Found,
+        settlement: Settlement,
+        outcome: Outcome,
+        shim: Shim,
+    ) {
+        let spec = &turn.spec;
+        let (failure, class, usage) = (settlement.failure, settlement.class, settlement.judged.usage);
+        let verdict = Verdict { outcome, failure, class, usage };
+        let line = Line::of(spec, found, &verdict, turn.adopted, Stamp::now());
+        // Neither waits for the other.
+        let written = async {
+            self.0.log.write(line).await;
+            reach("turn.line-written");
+        };
+        tokio::join!(written, self.tell_session(&turn, outcome, &settlement, found));
+        reach("turn.told");
+        shim.gone().await;
+        self.forget(turn, outcome).await;
+    }
+
+    /// The line in the session's timeline.
+    pub(super) async fn tell_session(
+        &self,
+        turn: &Turn,
+        outcome: Outcome,
+        settlement: &Settlement,
+        found: &Found,
+    ) {
+        let Some(session) = turn.spec.session else { return };
+        let failure = settlement.failure;
+        let line = Body::Turn { id: turn.spec.turn, outcome, failure, duration_ms: found.duration_ms };
+        tell::tell(&self.0.store, session, line).await;
+    }
+
+    /// Its line is written: the folder of a failed turn is kept, any other goes.
+    pub(super) async fn forget(&self, turn: Arc<Turn>, outcome: Outcome) {
+        if matches!(turn.spec.purpose, Purpose::Queue { .. }) {
+            turn.acknowledged().await;
+        }
+        let folder = turn.folder.clone();
+        let kept = outcome == Outcome::Failed && !self.0.store.config().turn.keep_failed.0.is_zero();
+        let done =
+            spawn_blocking(move || if kept { place::mark_written(&folder) } else { place::remove(&folder) });
+        match done.await {
+            Ok(Err(e)) if e.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!("{}: {e}", turn.folder.display());
+            }
+            _ => {}
+        }
+        reach("turn.cleared");
+        {
+            let mut memory = self.memory();
+            memory.live.remove(&turn.spec.turn);
+            if !kept {
+                remember(&mut memory, &turn);
+            }
+        }
+        if kept {
+            self.0.kept.notify_one();
+        }
+        self.0.over.notify_waiters();
+    }
+}
+
+/// Notes what became of a turn whose folder is gone, without its text.
+fn remember(memory: &mut super::Memory, turn: &Turn) {
+    let answer = turn.answer();
+    let settled = answer.settled.map(|settled| Settled { text: None, stdout: None, stderr: None, ..settled });
+    let answer = TurnAnswer { settled, ..answer };
+    let id = turn.spec.turn;
+    memory.over.insert(id, Over { spec: Arc::new(turn.spec.clone()), answer });
+    memory.order.push_back(id);
+    if memory.order.len() > REMEMBERED
+        && let Some(oldest) = memory.order.pop_front()
+    {
+        memory.over.remove(&oldest);
+        memory.forgotten = memory.forgotten.max(oldest.made());
+    }
+}
+
+/// Passes orders on until the shim has said that the turn is settled, or its connection ended. Gives an order that was
+/// not taken.
+async fn listen(turn: &Turn, orders: &mut Receiver<Sent>, link: &mut Link) -> Option<Sent> {
+    loop {
+        tokio::select! {
+            news = link.news() => match news {
+                Some(News::Spawned { pid }) => turn.set(Stage::Running(Some(pid))),
+                Some(News::Settled) | None => return None,
+            },
+            Some(sent) = orders.recv() => if let Some(unsaid) = say(link, sent).await {
+                return Some(unsaid);
+            },
+        }
+    }
+}
+
+/// Passes one order on; gives it back where nobody took it.
+async fn say(link: &mut Link, sent: Sent) -> Option<Sent> {
+    if !link.order(sent.order).await {
+        return Some(sent);
+    }
+    // Who waits for that may be gone.
+    let _ = sent.taken.send(());
+    None
+}
+
+/// What there is of a turn whose shim does not speak. One that is gone without a result is lost; its tree is killed.
+fn look(folder: &Path, spec: &Spec) -> Look {
+    let finished = || match place::result(folder) {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::warn!(turn = %spec.turn, %error, "what its shim found cannot be read");
+            Some(settle::lost(spec))
+        }
+    };
+    if let Some(found) = finished() {
+        return Look::Result(Box::new(found));
+    }
+    // Nothing of an earlier boot lives.
+    if crate::identity::boot_id().is_some_and(|boot| boot != spec.boot) {
+        return Look::Result(Box::new(settle::lost(spec)));
+    }
+    match place::lock(folder) {
+        Ok(Some(_held)) => {
+            // It may have finished between the two looks.
+            let found = finished().unwrap_or_else(|| {
+                let swept = tree::kill_marked(&spec.turn, SWEEP);
+                let found = Found {
+                    killed: swept.killed > 0,
+                    killed_processes: swept.killed,
+                    left_behind: swept.killed,
+                    survivors: swept.survivors,
+                    ..settle::lost(spec)
+                };
+                // A shim that comes late to its lock finds this and goes; so does a daemon that comes after this one.
+                if let Err(error) = place::lay_down(folder, &found) {
+                    tracing::warn!(turn = %spec.turn, %error, "that a turn is lost was not written");
+                }
+                found
+            });
+            Look::Result(Box::new(found))
+        }
+        Ok(None) => link::connect(folder).map_or(Look::Silent, Look::Lives),
+        Err(error) => {
+            tracing::warn!(turn = %spec.turn, %error, "the lock of a turn cannot be tried");
+            Look::Silent
+        }
+    }
+}
+
+/// What became of a run, from its files.
+async fn judged(turn: &Arc<Turn>, found: &Arc<Found>) -> Settlement {
+    let (of, found) = (Arc::clone(turn), Arc::clone(found));
+    let judge = move || judge(&of.spec, &found, &of.folder);
+    spawn_blocking(judge)
+        .await
+        .unwrap_or_else(|_| settle::settle(&Found::default(), adapter::Judged::default()))
+}
+
+/// The same, at once.
+pub(super) fn judge(spec: &Spec, found: &Found, folder: &Path) -> Settlement {
+    let Some(adapter) = adapter::by_name(&spec.adapter) else {
+        return settle::settle(found, adapter::Judged::default());
+    };
+    let plain = adapter.stdout_is_reply();
+    let kept = place::output(folder, found, plain);
+    let output = Output { head: &kept.head, tail: &kept.tail, stderr: &kept.stderr };
+    let now = jiff::ZonedDateTime::now();
+    let mut judged = adapter::judge(adapter, spec, found, &output, &now);
+    // The daemon itself delivers it, and its file is gone by then.
+    if plain && spec.purpose == Purpose::Caller {
+        let reply = place::reply(folder, TEXT_MAX as u64);
+        judged.text = Some(String::from_utf8_lossy(&reply).into_owned());
+    }
+    // A run that lost its directory has lost what it works on.
+    if found.pid.is_some() && !Path::new(&spec.dir).is_dir() {
+        let before = judged.why.map_or_else(String::new, |why| format!("{why}; "));
+        judged.why = Some(format!("{before}its directory is gone: {}", spec.dir));
+    }
+    settle::settle(found, judged)
+}

@@ -1,0 +1,236 @@
+//! The environment of a turn's child: built, not inherited. From what the caller sent only the names of a fixed list, of
+//! the adapter and of `turn.env_pass` go in; what names a session of somebody else never does; ours are set.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use minder_proto::config;
+use minder_proto::error::{Fault, Kind};
+use minder_proto::id::{SessionId, TurnId};
+use minder_proto::layout::Home;
+
+/// What any program is given of its caller's: names, and beginnings that end in `*`.
+const ALLOWED: [&str; 12] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "PATH",
+    "LANG",
+    "LC_*",
+    "TZ",
+    "TERM",
+    "TMPDIR",
+    "XDG_*",
+    "SSH_AUTH_SOCK",
+];
+
+/// What names somebody else's session, turn or place: given to nobody, whatever else allows it.
+const OTHERS: [&str; 7] = [
+    "MINDER_*",
+    "CLAUDECODE",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SSE_PORT",
+    "CODEX_THREAD_ID",
+    "TMUX_PANE",
+];
+
+/// Where programs are, for a caller who does not say.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Longest file of variables.
+const FILE_MAX: u64 = 256 * 1024;
+
+/// True if a name is that of the pattern, or begins with what stands before its `*`.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
+    }
+}
+
+/// What a child is told of its turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// The turn.
+    pub turn: TurnId,
+    /// The session whose turn it is.
+    pub session: Option<SessionId>,
+    /// The store, so that a `minder` in it finds this one.
+    pub home: &'a Home,
+    /// Where this daemon listens, if somebody said so.
+    pub socket: Option<&'a str>,
+}
+
+/// The environment of a child from its caller's, by the adapter's names and the user's.
+pub fn build(
+    caller: &BTreeMap<String, String>,
+    adapter: &[&str],
+    pass: &[String],
+    told: &Told<'_>,
+) -> Result<Vec<(String, String)>, Fault> {
+    let wanted = |name: &str| {
+        let mut patterns = ALLOWED.iter().copied().chain(adapter.iter().copied());
+        patterns.any(|p| fits(p, name)) || pass.iter().any(|p| fits(p, name))
+    };
+    let mut built: BTreeMap<&str, String> = BTreeMap::new();
+    for (name, value) in caller {
+        if !wanted(name) || OTHERS.iter().any(|p| fits(p, name)) {
+            continue;
+        }
+        if name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(Fault::new(Kind::InvalidParams, format!("{name:?} is no variable's name and value")));
+        }
+        built.insert(name, value.clone());
+    }
+    built.entry("PATH").or_insert_with(|| PATH.to_owned());
+    // Its limits the child is told by its shim, which owns the clocks.
+    built.insert("MINDER_TURN", told.turn.to_string());
+    built.insert("MINDER_HOME", told.home.root().to_string_lossy().into_owned());
+    if let Some(socket) = told.socket {
+        built.insert("MINDER_SOCKET", socket.to_owned());
+    }
+    if let Some(session) = told.session {
+        built.insert("MINDER_SESSION", session.to_string());
+    }
+    Ok(built.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// A variable that a turn needs and nobody has.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnvError {
+    /// It is in neither place.
+    #[error("{0} is set nowhere: write it into turn.env_file, or name it in turn.env_from_daemon")]
+    Missing(String),
+    /// The file cannot be used.
+    #[error("turn.env_file: {0}")]
+    File(String),
+}
+
+/// Values for these names, for a turn that no caller starts: from `turn.env_file`, or from the daemon where
+/// `turn.env_from_daemon` lists them. Reads the file.
+pub fn without_caller(
+    names: &[String],
+    config: &config::Turn,
+    daemon: impl Fn(&str) -> Option<String>,
+) -> Result<BTreeMap<String, String>, EnvError> {
+    let kept = match &config.env_file {
+        Some(path) => from_file(path)?,
+        None => BTreeMap::new(),
+    };
+    let value = |name: &String| {
+        let passed = || config.env_from_daemon.iter().any(|p| fits(p, name));
+        let value = kept.get(name).cloned().or_else(|| passed().then(|| daemon(name)).flatten());
+        value.map(|value| (name.clone(), value)).ok_or_else(|| EnvError::Missing(name.clone()))
+    };
+    names.iter().map(value).collect()
+}
+
+/// `NAME=VALUE` lines; blank ones and those that begin with `#` say nothing.
+fn from_file(path: &Path) -> Result<BTreeMap<String, String>, EnvError> {
+    use std::os::unix::fs::MetadataExt;
+    let bad = |why: String| EnvError::File(format!("{}: {why}", path.display()));
+    let found = std::fs::metadata(path).map_err(|e| bad(e.to_string()))?;
+    if found.uid() != nix::unistd::geteuid().as_raw() {
+        return Err(bad(format!("belongs to uid {}", found.uid())));
+    }
+    if found.mode() & 0o077 != 0 {
+        let mode = found.mode() & 0o777;
+        return Err(bad(format!("open to others (mode {mode:04o}): chmod 600 it")));
+    }
+    let bytes = minder_proto::whole::at_most(path, FILE_MAX).map_err(|e| bad(e.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| bad("not UTF-8".to_owned()))?;
+    let mut values = BTreeMap::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        // The line itself is a secret, and is not shown.
+        let pair = line.split_once('=').filter(|(name, value)| !name.is_empty() && !value.contains('\0'));
+        let (name, value) = pair.ok_or_else(|| bad(format!("line {} is not NAME=VALUE", number + 1)))?;
+        values.insert(name.trim_end().to_owned(), value.to_owned());
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn built(caller: &[(&str, &str)], adapter: &[&str], pass: &[&str]) -> BTreeMap<String, String> {
+        let caller = caller.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let pass: Vec<String> = pass.iter().map(|p| (*p).to_owned()).collect();
+        let told = Told { turn: TurnId::now(), session: None, home: &Home::at("/s"), socket: None };
+        build(&caller, adapter, &pass, &told).unwrap().into_iter().collect()
+    }
+
+    #[test]
+    fn only_what_is_listed_goes_in_and_ours_is_set() {
+        let caller = [
+            ("HOME", "/h"),
+            ("LC_ALL", "C"),
+            ("AWS_SECRET", "x"),
+            ("FOO", "1"),
+            ("FOOD", "2"),
+            ("ANTHROPIC_API_KEY", "k"),
+            ("PATHS", "no"),
+            ("LD_PRELOAD", "evil.so"),
+        ];
+        let made = built(&caller, &["ANTHROPIC_*"], &["FOO"]);
+        let names: Vec<&str> = made.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            ["ANTHROPIC_API_KEY", "FOO", "HOME", "LC_ALL", "MINDER_HOME", "MINDER_TURN", "PATH"]
+        );
+        assert_eq!(made["PATH"], PATH);
+    }
+
+    #[test]
+    fn the_session_of_somebody_else_is_never_passed_on() {
+        let caller = [
+            ("CLAUDECODE", "1"),
+            ("CLAUDE_CODE_SESSION_ID", "s"),
+            ("CODEX_THREAD_ID", "t"),
+            ("MINDER_SESSION", "m"),
+            ("MINDER_TURN", "m"),
+            ("MINDER_SOCKET", "/elsewhere"),
+            ("TMUX_PANE", "%1"),
+            ("CLAUDE_CODE_USE_BEDROCK", "1"),
+        ];
+        let made = built(&caller, &["CLAUDE_CODE_*", "CODEX_*"], &["*"]);
+        for (name, value) in &caller[..7] {
+            assert_ne!(made.get(*name).map(String::as_str), Some(*value), "{name}");
+        }
+        assert_eq!(made["CLAUDE_CODE_USE_BEDROCK"], "1");
+    }
+
+    #[test]
+    fn without_a_caller_a_value_comes_from_the_file_or_from_a_daemon_that_may_give_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("env");
+        std::fs::write(&file, "# keys\n\nANTHROPIC_API_KEY=from=file\n").unwrap();
+        let config = config::Turn {
+            env_file: Some(file.clone()),
+            env_from_daemon: vec!["OPENAI_*".to_owned()],
+            ..config::Turn::default()
+        };
+        let daemon = |name: &str| Some(format!("the daemon's {name}"));
+        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let error = without_caller(&names(&["ANTHROPIC_API_KEY"]), &config, daemon).unwrap_err();
+        assert!(error.to_string().contains("chmod 600"), "{error}");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let found =
+            without_caller(&names(&["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]), &config, daemon).unwrap();
+        assert_eq!(found["ANTHROPIC_API_KEY"], "from=file");
+        assert_eq!(found["OPENAI_API_KEY"], "the daemon's OPENAI_API_KEY");
+        let missing = without_caller(&names(&["GEMINI_API_KEY"]), &config, daemon);
+        assert_eq!(missing, Err(EnvError::Missing("GEMINI_API_KEY".to_owned())));
+        std::fs::write(&file, "secret words\n").unwrap();
+        let error = without_caller(&[], &config, daemon).unwrap_err().to_string();
+        assert!(error.contains("line 1") && !error.contains("secret"), "{error}");
+    }
+}

@@ -1,0 +1,90 @@
+//! F11 and the environment: where a turn runs, and what it is given.
+
+use minder_proto::rpc::TurnRun;
+use minder_proto::turn::{Failure, Outcome};
+
+use super::scene::*;
+use crate::world::{World, must};
+
+#[test]
+fn f11_a_directory_that_is_gone_is_not_a_program_that_is_missing() {
+    let world = World::new();
+    let _daemon = world.start();
+    let mut client = world.client();
+    let gone = world.isolated.root().join("gone").display().to_string();
+    let call = TurnRun { dir: Some(gone.clone()), ..command(&world, &["true"]) };
+    let settled = must(&mut client, &call).settled.expect("it ran");
+    assert_eq!(settled.failure, Some(Failure::CwdMissing));
+    assert!(settled.why.expect("it says why").contains(&gone));
+    assert_eq!(line_of(&world, id(&call)).failure, Some(Failure::CwdMissing));
+
+    let missing = command(&world, &["no-such-program"]);
+    let settled = must(&mut client, &missing).settled.expect("it ran");
+    assert_eq!(settled.failure, Some(Failure::NotFound));
+    assert!(settled.why.expect("it says why").contains("no-such-program"));
+    let file = command(&world, &["/etc/hostname"]);
+    assert_eq!(must(&mut client, &file).settled.expect("it ran").failure, Some(Failure::NotExecutable));
+}
+
+#[test]
+fn f11_a_directory_that_goes_meanwhile_is_one_outcome_that_says_so() {
+    let world = World::new();
+    let daemon = world.start();
+    let call = fake(&world, "remove-directory\nerror cannot go on\nexit 1");
+    let turn = id(&call);
+    let settled = must(&mut world.client(), &call).settled.expect("it ran");
+    assert_eq!((settled.outcome, settled.failure), (Some(Outcome::Failed), Some(Failure::AdapterExit)));
+    let why = settled.why.expect("it says why");
+    assert!(why.contains(call.dir.as_deref().unwrap()) && why.contains("gone"), "{why}");
+    assert_eq!(line_of(&world, turn).exit_code, Some(1));
+    daemon.stop();
+    let _daemon = world.start();
+    assert_eq!(rows(&mut world.client()), []);
+    assert_eq!(recorded(&world, turn).iter().filter(|l| l["what"] == "started").count(), 1);
+}
+
+/// The daemon's own environment never leaks, nor what names somebody else's session.
+#[test]
+fn l2_a_child_gets_what_is_listed_of_its_callers_and_nothing_of_the_daemons() {
+    let world = World::with("[turn]\nenv_pass = [\"MY_OWN\"]\n");
+    let _daemon = world
+        .launch(&[("ANTHROPIC_API_KEY", "of-the-daemon"), ("MY_OWN", "of-the-daemon"), ("LC_TIME", "C")])
+        .settle()
+        .unwrap_or_else(|e| panic!("{e}"));
+    let mut call = command(&world, &["env"]);
+    let more = [
+        ("FOREIGN", "of-the-caller"),
+        ("ANTHROPIC_API_KEY", "of-the-caller"),
+        ("CLAUDECODE", "1"),
+        ("CLAUDE_CODE_SESSION_ID", "outer"),
+        ("CODEX_THREAD_ID", "outer"),
+        ("MINDER_SESSION", "outer"),
+        ("MINDER_TURN", "outer"),
+        ("LC_ALL", "C"),
+    ];
+    call.env.extend(more.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let text = must(&mut world.client(), &call).settled.and_then(|s| s.text).expect("it printed");
+    for absent in ["of-the-daemon", "of-the-caller", "outer", "CLAUDECODE", "LC_TIME", "MY_OWN"] {
+        assert!(!text.contains(absent), "{absent}: {text}");
+    }
+    for there in [&format!("MINDER_TURN={}", id(&call)), "LC_ALL=C", "MINDER_TURN_DEADLINE=20"] {
+        assert!(text.lines().any(|line| line.starts_with(there)), "{there}: {text}");
+    }
+    let home = format!("MINDER_HOME={}", world.home().root().display());
+    assert!(text.lines().any(|line| line == home), "{text}");
+}
+
+/// A child has the limit on open files that the daemon was started with, and no descriptor beyond its own three.
+#[test]
+fn a_child_has_the_old_limit_and_no_descriptors_of_others() {
+    let world = World::new();
+    let _daemon = world.start();
+    let call = command(&world, &["sh", "-c", "ulimit -S -n; ls /proc/self/fd | wc -l; umask; cat; echo end"]);
+    let soft = {
+        let (soft, _) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
+        soft.to_string()
+    };
+    let text = must(&mut world.client(), &call).settled.and_then(|s| s.text).expect("it printed");
+    // The three, and the folder that `ls` reads.
+    assert_eq!(text.lines().collect::<Vec<_>>(), [soft.as_str(), "4", "0077", "end"]);
+}
