@@ -131,7 +131,7 @@ pub enum Action {
 enum Phase {
     Waiting,
     Running,
-    /// Asked to end, or done and not gone.
+    /// Asked to end.
     Grace {
         until: u64,
     },
@@ -172,6 +172,8 @@ pub struct Machine {
     pipes_closed: bool,
     root_lives: bool,
     heal_seen: bool,
+    /// The last that came is an answer, since then.
+    answered: Option<u64>,
     /// There was progress.
     got_going: bool,
     resumed: bool,
@@ -193,6 +195,7 @@ impl Machine {
             pipes_closed: false,
             root_lives: false,
             heal_seen: false,
+            answered: None,
             got_going: false,
             resumed: false,
             actions: Vec::new(),
@@ -226,10 +229,9 @@ impl Machine {
         let wall = self.rules.wall_ms();
         match self.phase {
             Phase::Waiting | Phase::Settled => None,
-            Phase::Running if self.budget_sent => Some(wall),
             Phase::Running => {
-                let budget = self.rules.policy.budget_ms.min(wall);
-                Some(self.stall_at().map_or(budget, |stall| stall.min(budget)))
+                let budget = Some(self.rules.policy.budget_ms).filter(|_| self.budget_counts());
+                [Some(wall), budget, self.stall_at(), self.leaves_at()].into_iter().flatten().min()
             }
             Phase::Grace { until } => Some(until.min(wall)),
             Phase::Killing { until, .. } | Phase::Draining { until, .. } => Some(until),
@@ -268,10 +270,10 @@ impl Machine {
             Event::Output { stream, bytes, progress } => self.output(stream, bytes, progress, now),
             Event::Line => {
                 self.found.events += 1;
-                self.progressed(now);
+                self.goes_on(now);
             }
             Event::ToolStart(id) => {
-                self.progressed(now);
+                self.goes_on(now);
                 if self.tools.len() < TOOLS_MAX && !self.tools.insert(id) {
                     return;
                 }
@@ -310,6 +312,7 @@ impl Machine {
         self.root_lives = true;
         self.pipes_closed = false;
         self.heal_seen = false;
+        self.answered = None;
         self.tools.clear();
         self.quiet_since = now;
         if let Some(why) = self.asked_early.take() {
@@ -329,7 +332,7 @@ impl Machine {
             Stream::Stderr => self.found.stderr_bytes += bytes,
         }
         if progress {
-            self.progressed(now);
+            self.goes_on(now);
         }
         let policy = &self.rules.policy;
         let too_much = policy.overflow_fails && self.found.stdout_bytes > policy.output_max;
@@ -346,9 +349,17 @@ impl Machine {
         }
     }
 
-    /// Progress: a silence is over.
-    fn progressed(&mut self, now: u64) {
+    /// Progress, or a tool call that begins: an answer before it was not the last.
+    fn goes_on(&mut self, now: u64) {
         self.got_going = true;
+        if self.phase == Phase::Running {
+            self.answered = None;
+        }
+        self.progressed(now);
+    }
+
+    /// A silence is over.
+    fn progressed(&mut self, now: u64) {
         self.end_silence(now);
         if self.found.stalled && !self.resumed && !self.found.killed {
             self.resumed = true;
@@ -373,9 +384,23 @@ impl Machine {
     fn result_seen(&mut self, now: u64) {
         self.found.result_seen = true;
         self.found.late |= self.found.trigger.is_some() && !self.found.killed;
-        if self.phase == Phase::Running {
-            self.phase = Phase::Grace { until: now.saturating_add(self.rules.policy.grace_ms) };
-        }
+        self.answered = Some(now);
+    }
+
+    /// True while there is an answer, nothing came after it, and no tool call is open: nothing but the exit is awaited.
+    fn is_done(&self) -> bool {
+        self.answered.is_some() && self.tools.is_empty()
+    }
+
+    /// When one that is done is ended.
+    fn leaves_at(&self) -> Option<u64> {
+        let since = self.answered.filter(|_| self.tools.is_empty())?.max(self.quiet_since);
+        Some(since.saturating_add(self.rules.policy.grace_ms))
+    }
+
+    /// True while the budget's signal is to come. One that is done has its own end.
+    fn budget_counts(&self) -> bool {
+        !self.budget_sent && !self.is_done()
     }
 
     fn root_exited(&mut self, code: Option<i32>, signal: Option<i32>, now: u64) {
@@ -394,20 +419,23 @@ impl Machine {
         self.orders += 1;
         match self.phase {
             Phase::Waiting => self.asked_early = self.asked_early.or(Some(why)),
+            // There is an answer already: the process is asked to go, and is not waited for any longer than it was.
+            Phase::Running if self.is_done() => match (self.rules.cancel_signal, self.leaves_at()) {
+                (Some(signal), Some(until)) => {
+                    self.actions.push(Action::Signal(signal));
+                    self.phase = Phase::Grace { until };
+                }
+                _ => self.kill(now),
+            },
             Phase::Running => self.climb(why, now),
             Phase::Grace { .. } if self.orders > 1 => self.kill(now),
-            // There is an answer already: the process is asked to go, and is not waited for any longer than it was.
-            Phase::Grace { .. } if !self.ladder_is_set_off() => match self.rules.cancel_signal {
-                Some(signal) => self.actions.push(Action::Signal(signal)),
-                None => self.kill(now),
-            },
             _ => {}
         }
     }
 
     fn tick(&mut self, now: u64) {
         let wall = self.rules.wall_ms();
-        if self.phase == Phase::Running && !self.budget_sent {
+        if self.phase == Phase::Running && self.budget_counts() {
             let budget = self.rules.policy.budget_ms;
             match self.stall_at() {
                 // Told late of both, the one that was due first has happened.
@@ -421,6 +449,7 @@ impl Machine {
             }
         }
         match self.phase {
+            Phase::Running if self.leaves_at().is_some_and(|at| now >= at.min(wall)) => self.kill(now),
             Phase::Running if now >= wall => {
                 self.end_silence(now);
                 self.found.trigger = Some(Trigger::WallClock);
@@ -439,7 +468,7 @@ impl Machine {
     fn stall_at(&self) -> Option<u64> {
         let policy = &self.rules.policy;
         let window = if self.tools.is_empty() { policy.stall_ms } else { policy.stall_in_tool_ms };
-        (window > 0 && !self.budget_sent).then(|| self.quiet_since.saturating_add(window))
+        (window > 0 && self.budget_counts()).then(|| self.quiet_since.saturating_add(window))
     }
 
     /// Sets the ladder off. An adapter without a signal has no rung to ask on, and nobody to wait for.

@@ -264,6 +264,33 @@ fn f12_an_answer_without_an_exit_is_reaped_after_the_grace() {
 }
 
 #[test]
+fn an_answer_that_is_followed_by_more_is_not_the_last() {
+    let mut play = Play::new(rules());
+    play.at(500, Event::ResultSeen).at(1_000, Event::Line).until(2_999);
+    assert_eq!(play.done, []);
+    play.until(3_000);
+    assert_eq!((play.done.len(), play.machine.found().trigger), (1, Some(Trigger::Stall)));
+    // A tool call in the background: the grace begins when it has ended.
+    let mut play = Play::new(rules());
+    play.at(400, Event::ToolStart("a".into())).at(500, Event::ResultSeen).until(9_000);
+    play.at(9_000, Event::ToolEnd("a".into())).until(10_000);
+    assert_eq!(play.done, [(10_000, Action::Kill)]);
+    assert_eq!(play.machine.found().trigger, None);
+    // One that never ends is at work, and has the wall.
+    let mut play = Play::new(rules());
+    play.at(400, Event::ToolStart("a".into())).at(500, Event::ResultSeen).until(65_000);
+    assert_eq!(play.done, [(60_000, Action::Signal(BUDGET)), (65_000, Action::Kill)]);
+    assert_eq!(play.machine.found().trigger, Some(Trigger::WallClock));
+    // Done shortly before the budget: its end is the grace's, or the wall's.
+    let long = Rules { policy: Policy { grace_ms: 9_000, ..rules().policy }, ..rules() };
+    let mut play = Play::new(long);
+    play.at(400, Event::ToolStart("a".into())).at(59_000, Event::ToolEnd("a".into()));
+    play.at(59_500, Event::ResultSeen).until(65_000);
+    assert_eq!(play.done, [(65_000, Action::Kill)]);
+    assert_eq!(play.machine.found().trigger, None);
+}
+
+#[test]
 fn too_much_output_sets_the_ladder_off_where_it_is_to_fail() {
     let mut play = Play::new(rules());
     play.at(10, out(1_001));

@@ -99,6 +99,12 @@ impl Scanner {
         whole
     }
 
+    /// Bytes that it keeps.
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.path.capacity() + self.text.capacity() + self.frames.capacity() * size_of::<Frame>()
+    }
+
     fn step(&mut self, byte: u8, sink: &mut impl Sink) {
         let blank = matches!(byte, b' ' | b'\t' | b'\r');
         match self.state {
