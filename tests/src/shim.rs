@@ -123,6 +123,11 @@ impl Shim {
         say(self.link.get_mut(), why)
     }
 
+    /// Ends the connection that it was started with, as a daemon that dies does.
+    pub fn hang_up(&mut self) -> Result<()> {
+        Ok(self.link.get_ref().shutdown(std::net::Shutdown::Both)?)
+    }
+
     /// The next that it tells.
     pub fn news(&mut self, limit: Duration) -> Result<News> {
         self.link.get_ref().set_read_timeout(Some(limit))?;
@@ -136,6 +141,11 @@ impl Shim {
     /// Waits until the turn is settled, and for what was found.
     pub fn result(&mut self, limit: Duration) -> Result<Found> {
         while self.news(limit)? != News::Settled {}
+        self.found()
+    }
+
+    /// The result that is there.
+    pub fn found(&self) -> Result<Found> {
         Ok(serde_json::from_slice(&std::fs::read(self.folder.join(RESULT))?)?)
     }
 

@@ -17,6 +17,7 @@ mod peers;
 mod prototype;
 mod raw;
 mod rules;
+mod shims;
 mod socket;
 mod spool;
 mod start;

@@ -22,6 +22,7 @@ mod queues_crash;
 mod records;
 mod scale;
 mod scene;
+mod shims;
 mod spool_keys;
 mod stores;
 mod strace;

@@ -247,6 +247,17 @@ fn g3_one_episode_is_one_event_and_one_cancel() {
 }
 
 #[test]
+fn g5_a_suspend_is_neither_silence_nor_time() {
+    let mut play = Play::new(rules());
+    play.at(1_900, Event::Suspended(8 * 3_600_000)).until(1_999);
+    assert_eq!(play.done, []);
+    play.at(1_999, out(1)).at(2_500, exit(0)).at(2_500, Event::PipesClosed).at(2_500, gone(0));
+    let found = play.found();
+    assert_eq!((found.suspended_ms, found.duration_ms, found.stalled), (8 * 3_600_000, 2_500, false));
+    assert_eq!(found.longest_silence_ms, 1_999);
+}
+
+#[test]
 fn f12_an_answer_without_an_exit_is_reaped_after_the_grace() {
     let mut play = Play::new(rules());
     play.at(500, Event::ResultSeen).until(1_500);

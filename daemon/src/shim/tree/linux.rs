@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_another_start_is_not_signalled() {
+    fn f5_a_process_of_another_start_is_not_signalled() {
         let mut child =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();

@@ -143,6 +143,7 @@ fn run_step(context: &Arc<Context>, step: &Step) -> Result<()> {
         Step::Version(_) => {}
         Step::Title(name) => std::fs::write("/proc/self/comm", name)?,
         Step::Show => show(context),
+        Step::Note(text) => context.record.note("note", json!({ "text": text })),
         Step::ReadStdin => {
             let mut input = Vec::new();
             std::io::stdin().read_to_end(&mut input)?;
@@ -250,9 +251,10 @@ fn show(context: &Context) {
     let arguments: Vec<String> = std::env::args_os().map(text).collect();
     let mut descriptors = serde_json::Map::new();
     for entry in std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten() {
-        // The one that lists the folder is gone by now.
-        if let Ok(target) = std::fs::read_link(entry.path()) {
-            descriptors.insert(text(entry.file_name()), json!(target.to_string_lossy()));
+        let target = std::fs::read_link(entry.path()).unwrap_or_default().to_string_lossy().into_owned();
+        // The one that lists them is none of them.
+        if target != format!("/proc/{}/fd", std::process::id()) {
+            descriptors.insert(text(entry.file_name()), json!(target));
         }
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

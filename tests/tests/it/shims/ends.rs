@@ -1,12 +1,10 @@
 //! How a turn ends by itself: with a code, with a signal, without having begun.
 
-use std::time::Duration;
-
 use minder_proto::turn::Failure;
 use minder_tests::isolate::Isolated;
 use minder_tests::shim::{Shim, fake, spec};
 
-const LIMIT: Duration = Duration::from_secs(60);
+use super::LIMIT;
 
 #[test]
 fn a_run_that_ends_is_settled_with_its_code_and_its_output() {
