@@ -16,7 +16,7 @@ fn what_a_shim_that_was_killed_leaves_is_found_by_its_marker() {
     // A child whose own environment is empty is found below one whose is not.
     let script = "ignore TERM\nchild : setsid; ignore TERM; hang\nchild : ignore TERM; parent cleared : hang\n\
         child : setsid; child : hang\nsleep 300ms\nnote up\nhang";
-    let mut shim = Shim::start(&isolated, fake(&isolated, script).unwrap(), None).unwrap();
+    let shim = Shim::start(&isolated, fake(&isolated, script).unwrap(), None).unwrap();
     let mut other = Shim::start(&isolated, fake(&isolated, "note up\nhang").unwrap(), None).unwrap();
     shim.wait_record(LIMIT, "note").unwrap();
     other.wait_record(LIMIT, "note").unwrap();

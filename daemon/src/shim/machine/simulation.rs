@@ -185,9 +185,8 @@ impl World {
                 self.tell(Event::TreeGone { killed: 1, survivors: Vec::new() });
             }
             self.tell(Event::Tick);
-            if self.machine.deadline().is_some_and(|at| at < self.now) {
-                panic!("a deadline that is over: {:?}", self.machine);
-            }
+            let over = self.machine.deadline().is_some_and(|at| at < self.now);
+            assert!(!over, "a deadline that is over: {:?}", self.machine);
             if self.kill_ends == Some(u64::MAX) && !matches!(self.machine.phase, Phase::Killing { .. }) {
                 self.kill_ends = None;
             }
@@ -295,7 +294,7 @@ fn a_shim_or_a_daemon_that_dies_leaves_one_line_and_no_process() {
             daemon_looks(&mut folder);
         }
         folder.lock_held = false;
-        for _ in 0..1 + world.dice.roll(3) {
+        for _ in 0..=world.dice.roll(3) {
             daemon_looks(&mut folder);
         }
         assert_eq!((folder.lines, folder.orphans), (1, false), "{folder:?}");

@@ -198,7 +198,7 @@ fn nearly() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn any_line_is_what_a_parser_makes_of_it(values in proptest::collection::vec(nearly(), 1..4), piece in 1_usize..40) {
-        let text: String = values.iter().map(|value| format!("{value}\n")).collect();
+        let text: String = values.iter().flat_map(|value| [value.to_string(), "\n".to_owned()]).collect();
         let expected: Vec<Line> = values.iter().map(reference).collect();
         prop_assert_eq!(lines(text.as_bytes(), piece), expected, "{}", text);
     }

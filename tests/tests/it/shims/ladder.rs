@@ -105,7 +105,7 @@ fn a_daemon_that_goes_away_changes_nothing() {
 fn f12_an_answer_without_an_exit_is_reaped_after_the_grace() {
     let isolated = Isolated::new().unwrap();
     let mut spec = fake(&isolated, "ignore TERM\nprint {\"type\":\"result\",\"text\":\"42\"}\nhang").unwrap();
-    (spec.rules, spec.cancel_signal, spec.policy.grace_ms) = (typed(), TERM, 300);
+    (spec.rules, spec.cancel_signal, spec.policy.grace_ms) = (Some(typed()), TERM, 300);
     let mut shim = Shim::start(&isolated, spec, None).unwrap();
     let found = shim.result(LIMIT).unwrap();
     assert_eq!((found.trigger, found.result_seen, found.late, found.killed), (None, true, false, true));
@@ -117,7 +117,7 @@ fn a_conversation_that_is_not_known_any_more_is_begun_anew_once() {
     let isolated = Isolated::new().unwrap();
     let mut spec =
         fake(&isolated, "print {\"type\":\"result\"}\nerror No conversation found\nexit 1").unwrap();
-    spec.rules = typed();
+    spec.rules = Some(typed());
     let anew = fake(&isolated, "print anew\nerror fine\nexit 0").unwrap();
     let texts = vec!["never said".to_owned(), "No conversation found".to_owned()];
     spec.heal = Some(minder_proto::turn::folder::Heal { texts, argv: anew.argv });

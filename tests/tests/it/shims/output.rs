@@ -35,7 +35,7 @@ fn f12_output_without_end_costs_no_memory() {
 
     let script = "write {\"type\":\"text\",\"x\":\"\nflood 100000000\nprint \"}\nnote flooded\nhang";
     let mut spec = fake(&isolated, script).unwrap();
-    spec.rules = typed();
+    spec.rules = Some(typed());
     let mut shim = Shim::start(&isolated, spec, None).unwrap();
     shim.wait_record(LIMIT, "note").unwrap();
     let memory = most_memory(&shim);

@@ -18,13 +18,13 @@ fn g1_a_long_tool_is_no_stall() {
     let script =
         "print {\"type\":\"call\",\"id\":\"a\"}\nsleep 4s\nprint {\"type\":\"done\",\"id\":\"a\"}\nhang";
     let mut spec = fake(&isolated, script).unwrap();
-    (spec.rules, spec.policy.stall_ms) = (typed(), 1_500);
+    (spec.rules, spec.policy.stall_ms) = (Some(typed()), 1_500);
     let found = Shim::start(&isolated, spec, None).unwrap().result(LIMIT).unwrap();
     assert_eq!((found.trigger, found.tool_calls, found.stalled), (Some(Trigger::Stall), 1, true));
     assert!(at(&found, TraceKind::Stalled)[0] >= 5_500, "{:?}", found.trace);
     // The wall ends even an open tool.
     let mut spec = fake(&isolated, "ignore TERM\nprint {\"type\":\"call\",\"id\":\"a\"}\nhang").unwrap();
-    (spec.rules, spec.policy.stall_ms) = (typed(), 1_500);
+    (spec.rules, spec.policy.stall_ms) = (Some(typed()), 1_500);
     (spec.policy.budget_ms, spec.policy.backstop_ms) = (2_000, 500);
     let found = Shim::start(&isolated, spec, None).unwrap().result(LIMIT).unwrap();
     assert_eq!((found.trigger, found.killed, found.stalled), (Some(Trigger::WallClock), true, false));
@@ -37,7 +37,7 @@ fn g2_noise_is_no_progress() {
     let script =
         "print {\"type\":\"text\"}\nrepeat forever 100ms print {\"type\":\"heartbeat\"}; error retrying";
     let mut spec = fake(&isolated, script).unwrap();
-    (spec.rules, spec.policy.stall_ms) = (typed(), 1_500);
+    (spec.rules, spec.policy.stall_ms) = (Some(typed()), 1_500);
     let mut shim = Shim::start(&isolated, spec, None).unwrap();
     let found = shim.result(LIMIT).unwrap();
     assert_eq!((found.trigger, found.events), (Some(Trigger::Stall), 1));
