@@ -4,6 +4,7 @@ use nix::libc::{SIGINT, SIGTERM};
 
 use super::Adapter;
 use super::plan::{Arg, Call, Commands, Stream, Transport};
+use super::reading::{At, End, Joined, Reading, Trouble, Used};
 
 /// A line about an item that is a tool call.
 macro_rules! call {
@@ -59,6 +60,48 @@ pub static ADAPTER: Adapter = Adapter {
                 call!("item.completed", "web_search"),
             ],
             result: &[&[("type", "turn.completed")], &[("type", "turn.failed")]],
+        },
+        reading: Reading {
+            conversation: &[At { line: &[("type", "thread.started")], path: "thread_id" }],
+            text: At {
+                line: &[("type", "item.completed"), ("item.type", "agent_message")],
+                path: "item.text",
+            },
+            joined: Joined::Last,
+            ends: &[
+                End { line: &[("type", "turn.completed")], well: true },
+                End { line: &[("type", "turn.failed")], well: false },
+            ],
+            troubles: &[
+                Trouble {
+                    line: &[("type", "error")],
+                    kinds: &[],
+                    status: None,
+                    words: &["message"],
+                    reset: None,
+                    coarse: false,
+                },
+                Trouble {
+                    line: &[("type", "turn.failed")],
+                    kinds: &[],
+                    status: None,
+                    words: &["error.message"],
+                    reset: None,
+                    coarse: false,
+                },
+            ],
+            usage: &[Used {
+                line: &[("type", "turn.completed")],
+                id: Some("type"),
+                input: "usage.input_tokens",
+                input_has_cached: true,
+                output: "usage.output_tokens",
+                cache_read: "usage.cached_input_tokens",
+                cache_write: "usage.cache_write_input_tokens",
+                cost: None,
+                of_conversation: true,
+            }],
+            taken: &[],
         },
     }),
     // Its Interrupt and SessionEnd hooks run for SIGINT alone.

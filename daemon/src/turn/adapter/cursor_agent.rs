@@ -5,6 +5,7 @@ use nix::libc::SIGTERM;
 
 use super::Adapter;
 use super::plan::{Arg, Commands, Stream, Transport};
+use super::reading::{At, End, Joined, Reading, Trouble};
 
 pub static ADAPTER: Adapter = Adapter {
     name: "cursor-agent",
@@ -43,6 +44,25 @@ pub static ADAPTER: Adapter = Adapter {
             tool_start: &[],
             tool_end: &[],
             result: &[&[("type", "result")]],
+        },
+        reading: Reading {
+            conversation: &[At { line: &[("type", "result")], path: "session_id" }],
+            text: At { line: &[("type", "result"), ("is_error", "false")], path: "result" },
+            joined: Joined::Last,
+            ends: &[
+                End { line: &[("type", "result"), ("is_error", "true")], well: false },
+                End { line: &[("type", "result")], well: true },
+            ],
+            troubles: &[Trouble {
+                line: &[("type", "result"), ("is_error", "true")],
+                kinds: &[],
+                status: None,
+                words: &["result"],
+                reset: None,
+                coarse: false,
+            }],
+            usage: &[],
+            taken: &[],
         },
     }),
     cancel_signal: None,

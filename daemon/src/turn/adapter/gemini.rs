@@ -4,6 +4,7 @@ use nix::libc::SIGTERM;
 
 use super::Adapter;
 use super::plan::{Arg, Call, Commands, Stream, Transport};
+use super::reading::{At, End, Joined, Reading, Trouble, Used};
 
 pub static ADAPTER: Adapter = Adapter {
     name: "gemini",
@@ -35,6 +36,49 @@ pub static ADAPTER: Adapter = Adapter {
             tool_start: &[Call { line: &[("type", "tool_use")], each: None, item: &[], id: "tool_id" }],
             tool_end: &[Call { line: &[("type", "tool_result")], each: None, item: &[], id: "tool_id" }],
             result: &[&[("type", "result")]],
+        },
+        reading: Reading {
+            conversation: &[At { line: &[("type", "init")], path: "session_id" }],
+            text: At { line: &[("type", "message"), ("role", "assistant")], path: "content" },
+            joined: Joined::Since(&[
+                &[("type", "tool_use")],
+                &[("type", "tool_result")],
+                &[("type", "message"), ("role", "user")],
+            ]),
+            ends: &[
+                End { line: &[("type", "result"), ("status", "success")], well: true },
+                End { line: &[("type", "result")], well: false },
+            ],
+            troubles: &[
+                Trouble {
+                    line: &[("type", "error")],
+                    kinds: &[],
+                    status: None,
+                    words: &["message"],
+                    reset: None,
+                    coarse: false,
+                },
+                Trouble {
+                    line: &[("type", "result"), ("status", "error")],
+                    kinds: &[],
+                    status: None,
+                    words: &["error.message"],
+                    reset: None,
+                    coarse: false,
+                },
+            ],
+            usage: &[Used {
+                line: &[("type", "result")],
+                id: None,
+                input: "stats.input",
+                input_has_cached: false,
+                output: "stats.output_tokens",
+                cache_read: "stats.cached",
+                cache_write: "stats.cache_write",
+                cost: None,
+                of_conversation: false,
+            }],
+            taken: &[],
         },
     }),
     // It was seen to go on for 6 s after either signal.

@@ -2,8 +2,9 @@
 //! adapter says how its program is started for a prompt, which lines of its stream are signs of life, and what its
 //! output and its exit mean. It starts nothing, reads no file and asks no clock.
 //!
-//! `claude`, `codex` and the others are the data; `plan` makes an argument vector of it; `judge` reads what a run
-//! left: `output` as lines, `record` as typed records, `refusal` and `reset` where the harness has words only.
+//! `claude`, `codex` and the others are the data; `plan` makes an argument vector of it; `judge` names what a run came
+//! to, from its records (`record`, `reading`) and, where a harness has words only, from these (`sentence`, `refusal`,
+//! `reset`).
 //!
 //! Uses: nothing of the daemon. Used by: `turn`, `delivery`.
 
@@ -16,6 +17,11 @@ mod judge;
 mod opencode;
 mod pi;
 mod plan;
+mod reading;
+mod record;
+mod refusal;
+mod reset;
+mod sentence;
 
 use minder_proto::id::MessageId;
 use minder_proto::stamp::Stamp;
@@ -106,6 +112,10 @@ pub struct Message {
     pub id: MessageId,
     /// What the harness reads: the envelope and the body.
     pub text: String,
+    /// How many turns with it came to an end that was a failure; a turn that was lost without a result is none. A
+    /// harness that knows messages by their ids takes none twice, even one that its model never answered: after a
+    /// failure it gets the message under another id, and after a loss under the same.
+    pub failed: u32,
 }
 
 /// How it is run.
@@ -159,6 +169,11 @@ pub struct Judged {
     pub limit: Option<Limit>,
     /// The login or key is missing, expired or refused.
     pub login: bool,
+    /// The messages of a queue that the harness says it has done with, whatever became of the rest. Empty for a harness
+    /// that does not say.
+    pub taken: Vec<MessageId>,
+    /// The harness had every message already, from a turn whose end was lost, and asked its model nothing.
+    pub repeated: bool,
 }
 
 /// A usage limit.

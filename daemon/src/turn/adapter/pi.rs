@@ -4,6 +4,7 @@ use nix::libc::SIGTERM;
 
 use super::Adapter;
 use super::plan::{Arg, Call, Commands, Stream, Transport};
+use super::reading::{At, End, Joined, Reading, Trouble, Used};
 
 pub static ADAPTER: Adapter = Adapter {
     name: "pi",
@@ -66,7 +67,53 @@ pub static ADAPTER: Adapter = Adapter {
                 item: &[],
                 id: "toolCallId",
             }],
-            result: &[&[("type", "agent_end")]],
+            // `agent_end` may be followed by another try.
+            result: &[],
+        },
+        reading: Reading {
+            conversation: &[At { line: &[("type", "session")], path: "id" }],
+            text: At {
+                line: &[("type", "message_end"), ("message.role", "assistant")],
+                path: "message.content.*.text",
+            },
+            joined: Joined::Last,
+            // Its exit code is 0 whatever its model said.
+            ends: &[
+                End { line: &[("type", "turn_end"), ("message.stopReason", "stop")], well: true },
+                End { line: &[("type", "turn_end"), ("message.stopReason", "length")], well: true },
+                End { line: &[("type", "turn_end"), ("message.stopReason", "error")], well: false },
+                End { line: &[("type", "turn_end"), ("message.stopReason", "aborted")], well: false },
+            ],
+            troubles: &[
+                Trouble {
+                    line: &[("type", "turn_end"), ("message.stopReason", "error")],
+                    kinds: &[],
+                    status: None,
+                    words: &["message.errorMessage"],
+                    reset: None,
+                    coarse: false,
+                },
+                Trouble {
+                    line: &[("type", "auto_retry_start")],
+                    kinds: &[],
+                    status: None,
+                    words: &["errorMessage"],
+                    reset: None,
+                    coarse: false,
+                },
+            ],
+            usage: &[Used {
+                line: &[("type", "message_end"), ("message.role", "assistant")],
+                id: Some("message.responseId"),
+                input: "message.usage.input",
+                input_has_cached: false,
+                output: "message.usage.output",
+                cache_read: "message.usage.cacheRead",
+                cache_write: "message.usage.cacheWrite",
+                cost: Some("message.usage.cost.total"),
+                of_conversation: false,
+            }],
+            taken: &[],
         },
     }),
     // It ends its tool's group and tells its extensions.

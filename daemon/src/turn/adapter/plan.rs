@@ -1,10 +1,13 @@
 //! From the data of an adapter to an argument vector and standard input.
 
 use minder_proto::error::{Fault, Kind};
+use minder_proto::id::MessageId;
 use minder_proto::turn::folder::Heal;
 use minder_proto::turn::stream::{Rules, Shape, Tool};
 use serde_json::json;
+use uuid::{Builder, Uuid};
 
+use super::reading::Reading;
 use super::{Adapter, Input, Launch, Message, Plan};
 
 /// Most bytes of one argument, its ending zero included: what Linux takes.
@@ -23,8 +26,10 @@ pub struct Commands {
     pub stale: &'static [&'static str],
     /// How the prompt gets in.
     pub transport: Transport,
-    /// Which lines of its output are what.
+    /// Which lines of its output are signs of life.
     pub stream: Stream,
+    /// What its output means.
+    pub reading: Reading,
 }
 
 /// One place of an argument vector.
@@ -155,13 +160,45 @@ fn lines(messages: &[Message]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for message in messages {
         let line = json!({
-            "type": "user", "uuid": message.id, "session_id": "", "parent_tool_use_id": null,
+            "type": "user", "uuid": outside(message.id, message.failed), "session_id": "", "parent_tool_use_id": null,
             "message": {"role": "user", "content": message.text},
         });
         bytes.extend(line.to_string().bytes());
         bytes.push(b'\n');
     }
     bytes
+}
+
+/// Bytes of an id that are the same under every id that a harness knows a message by.
+const SAME: std::ops::Range<usize> = 0..12;
+
+/// The id by which a harness knows a message after so many turns that failed.
+fn outside(id: MessageId, failed: u32) -> Uuid {
+    let uuid = Uuid::parse_str(&id.to_string()).expect("an id is a UUID");
+    if failed == 0 {
+        return uuid;
+    }
+    let mut bytes = uuid.into_bytes();
+    for (byte, more) in bytes[SAME.end..].iter_mut().zip(failed.to_be_bytes()) {
+        *byte = byte.wrapping_add(more);
+    }
+    Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+/// The message that a harness knows by this id.
+pub fn inside(outside: &str, messages: &[MessageId]) -> Option<MessageId> {
+    let wanted = Uuid::parse_str(outside).ok()?;
+    let same = |id: &&MessageId| {
+        let Ok(uuid) = Uuid::parse_str(&id.to_string()) else { return false };
+        // The version is told apart in half a byte of the first part.
+        let plain = |uuid: Uuid| {
+            let mut bytes = uuid.into_bytes();
+            (bytes[6], bytes[8]) = (bytes[6] & 0x0f, bytes[8] & 0x3f);
+            bytes
+        };
+        plain(uuid)[SAME] == plain(wanted)[SAME]
+    };
+    messages.iter().find(same).copied()
 }
 
 impl Commands {
