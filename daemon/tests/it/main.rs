@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod activation;
+mod adapters;
 mod adopt;
 mod callers;
 mod check;

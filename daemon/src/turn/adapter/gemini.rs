@@ -24,7 +24,7 @@ pub static ADAPTER: Adapter = Adapter {
         program: "gemini",
         first: &[Arg::Word("-o"), Arg::Word("stream-json"), Arg::Word("--session-id"), Arg::Id, Arg::Further],
         resume: &[Arg::Word("-o"), Arg::Word("stream-json"), Arg::Word("--resume"), Arg::Id, Arg::Further],
-        stale: &[],
+        stale: &["Invalid session identifier"],
         transport: Transport::Stdin,
         stream: Stream {
             progress: &[

@@ -4,13 +4,13 @@
 use jiff::ZonedDateTime;
 use minder_proto::turn::folder::{Found, Purpose, Spec};
 use minder_proto::turn::line::SignalName;
-use minder_proto::turn::names::{Class, Failure, Trigger};
+use minder_proto::turn::names::{Class, Failure, Trigger, is_silent};
 
 use super::plan::{Commands, inside};
 use super::reading::Told;
 use super::record::records;
 use super::refusal::{self, Refusal};
-use super::{Adapter, Judged, Limit, Output, SENTINEL, reset};
+use super::{Adapter, Judged, Limit, Output, reset};
 
 /// How much of an output's end is looked at for words.
 const WORDS_MAX: usize = 4 * 1024;
@@ -46,7 +46,7 @@ fn plain(found: &Found, output: &Output<'_>, now: &ZonedDateTime) -> Judged {
     } else {
         refusal::in_text(&stderr).or_else(|| refusal::in_text(&stdout))
     };
-    let mut judged = Judged { silent: empty || reply == SENTINEL, ..Judged::default() };
+    let mut judged = Judged { silent: output.tail.is_empty() && is_silent(output.head), ..Judged::default() };
     if exited_well(found) && told.is_none() {
         name_class(&mut judged, found, None);
         return judged;
@@ -81,13 +81,13 @@ fn typed(
         taken: read.taken.iter().filter_map(|id| inside(id, messages)).collect(),
         ..Judged::default()
     };
-    let well = read.end == Some(true) && !(several && read.failed_once);
+    let well = read.end == Some(true) && !(several && read.failed.is_some());
     // It says of every message that it has it, and nothing else.
     judged.repeated = exited_well(found)
         && !read.any
         && !messages.is_empty()
         && messages.iter().all(|id| judged.taken.contains(id));
-    judged.silent = (well || judged.repeated) && matches!(read.text.trim(), "" | SENTINEL);
+    judged.silent = (well || judged.repeated) && is_silent(read.text.as_bytes());
     if well || !read.text.is_empty() {
         judged.text = Some(read.text);
     }
@@ -96,18 +96,19 @@ fn typed(
         return judged;
     }
     let stderr = end_of(output.stderr);
-    let told = read.trouble.unwrap_or_default();
-    let by_words = || told.words.as_deref().and_then(refusal::in_text);
-    let refused = refusal::sharpened(told.typed, || by_words().map(|(refusal, _)| refusal));
-    let on_stderr = refusal::in_text(&stderr).filter(|_| refused.is_none());
-    let words = told.words.clone().or_else(|| on_stderr.map(|(_, line)| line.to_owned()));
-    let name = if read.failed_once || read.end == Some(false) {
+    let name = if read.failed.is_some() {
         Failure::AdapterResult
     } else if exited_well(found) {
         Failure::AdapterError
     } else {
         Failure::AdapterExit
     };
+    // An end that went on is over, unless it was the end of one message of several.
+    let told = read.trouble.or(read.failed).unwrap_or_default();
+    let by_words = || told.words.as_deref().and_then(refusal::in_text);
+    let refused = refusal::sharpened(told.typed, || by_words().map(|(refusal, _)| refusal));
+    let on_stderr = refusal::in_text(&stderr).filter(|_| refused.is_none());
+    let words = told.words.clone().or_else(|| on_stderr.map(|(_, line)| line.to_owned()));
     let told = Told {
         typed: refused.or_else(|| on_stderr.map(|(refusal, _)| refusal)),
         words: words.or_else(|| last_line(&stderr)),
@@ -166,8 +167,14 @@ fn end_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&last[begin..]).into_owned()
 }
 
+/// The last line that calls itself an error, or the last one at all.
 fn last_line(text: &str) -> Option<String> {
-    text.lines().rev().find(|line| !line.trim().is_empty()).map(str::to_owned)
+    let lines = || text.lines().rev().filter(|line| !line.trim().is_empty());
+    let is_error = |line: &&str| {
+        let begin = super::sentence::uncoloured(line).trim_start().to_ascii_lowercase();
+        begin.starts_with("error") || begin.starts_with("fatal")
+    };
+    lines().find(is_error).or_else(|| lines().next()).map(str::to_owned)
 }
 
 /// The first line of a text as one for people: nothing that acts on a terminal, not too long.
@@ -181,3 +188,7 @@ fn one_line(text: &str) -> Option<String> {
     let plain = plain.trim();
     (!plain.is_empty()).then(|| plain.to_owned())
 }
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

@@ -157,7 +157,7 @@ pub struct Judged {
     pub class: Option<Class>,
     /// The final text, at most [`TEXT_MAX`] bytes; none where standard output is the reply.
     pub text: Option<String>,
-    /// The answer is empty or [`SENTINEL`] alone.
+    /// The answer is empty or the word for it alone.
     pub silent: bool,
     /// The harness's own id of the conversation.
     pub conversation: Option<String>,
@@ -183,7 +183,18 @@ pub struct Limit {
     pub reset: Option<Stamp>,
 }
 
-/// A whole answer that says that there is nothing to say.
-pub const SENTINEL: &str = "NO_REPLY";
 /// Most bytes of a final text.
 pub const TEXT_MAX: usize = 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_adapter_has_the_name_by_which_it_is_asked_for() {
+        let names = ALL.map(|adapter| adapter.name);
+        assert_eq!(names, minder_proto::turn::policy::ADAPTERS);
+        assert!(names.iter().all(|name| by_name(name).is_some_and(|adapter| adapter.name == *name)));
+        assert!(by_name("Claude").is_none());
+    }
+}

@@ -33,7 +33,7 @@ pub static ADAPTER: Adapter = Adapter {
             Arg::Id,
             Arg::Further,
         ],
-        stale: &[],
+        stale: &["Session not found"],
         transport: Transport::Stdin,
         stream: Stream {
             progress: &[

@@ -40,7 +40,7 @@ pub static ADAPTER: Adapter = Adapter {
             Arg::Id,
             Arg::Further,
         ],
-        stale: &[],
+        stale: &["No session found matching"],
         transport: Transport::Stdin,
         stream: Stream {
             progress: &[

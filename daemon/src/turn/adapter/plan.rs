@@ -245,3 +245,7 @@ impl Call {
 fn shape(fields: Fields) -> Shape {
     Shape(fields.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -95,8 +95,9 @@ pub struct Read {
     pub text: String,
     /// The last end, unless something went on after it.
     pub end: Option<bool>,
-    /// Some end was not well.
-    pub failed_once: bool,
+    /// What was told of the last end that was not well.
+    pub failed: Option<Told>,
+    /// What was told last, if nothing went on after it.
     pub trouble: Option<Told>,
     pub usage: Usage,
     pub taken: Vec<String>,
@@ -164,7 +165,9 @@ impl Reading {
             if let Some(end) = self.ends.iter().find(|end| fits(&record, end.line)) {
                 read.any = true;
                 read.end = Some(end.well);
-                read.failed_once |= !end.well;
+                if !end.well {
+                    read.failed = Some(read.trouble.take().unwrap_or_default());
+                }
             }
         }
         read.text = self.join(pieces, several);
