@@ -14,9 +14,12 @@ use minder_daemon::store::op::{self, Op};
 use minder_daemon::store::recover::replay;
 use minder_daemon::store::spool::{Content, Spool};
 use minder_daemon::store::{journal, load};
+use minder_daemon::turn::adapter::{self, Output, ZonedDateTime};
 use minder_proto::id::{MessageId, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::rpc::{self, Call};
+use minder_proto::turn::folder::{Found, Spec};
+use minder_proto::turn::names::Class;
 use serde_json::Value;
 
 type Inlet = (&'static str, fn(&[u8]));
@@ -32,6 +35,7 @@ pub const ALL: &[Inlet] = &[
     ("spool", spool),
     ("call", call),
     ("request", request),
+    ("output", output),
 ];
 
 thread_local! {
@@ -279,4 +283,39 @@ pub fn request(bytes: &[u8]) {
             serde_json::from_str::<Value>(answer.get()).expect("an answer is JSON");
         }
     });
+}
+
+/// What a harness wrote, as standard output whole and in two parts and as standard error, read by one adapter or another:
+/// there is a class where there is a failure, and what goes to people or into a reply is bounded.
+pub fn output(bytes: &[u8]) {
+    let mut spec: Spec = serde_json::from_value(serde_json::json!({
+        "turn": "01a22d70-0000-7000-8000-00000000000f", "seat": "s", "adapter": "a",
+        "purpose": {"for": "queue", "messages": ["01a22d70-0000-7000-8000-000000000001"]},
+        "asked": "2026-11-30T17:00:00Z", "boot": "b", "argv": ["a"], "dir": "/", "budget_signal": 15,
+        "policy": {"budget_ms": 1, "stall_ms": 0, "stall_in_tool_ms": 0, "grace_ms": 1, "backstop_ms": 1,
+            "exit_wait_ms": 1, "output_max": 8},
+    }))
+    .unwrap();
+    let now = ZonedDateTime::now();
+    let sum = bytes.iter().fold(0_usize, |sum, byte| sum + usize::from(*byte));
+    let adapter = adapter::ALL[sum % adapter::ALL.len()];
+    adapter.name.clone_into(&mut spec.adapter);
+    for (code, written) in [(Some(0), bytes.len()), (Some(1), bytes.len() + 10), (None, 0)] {
+        let found = Found {
+            exit_observed: true,
+            exit_code: code,
+            stdout_bytes: written as u64,
+            attempts: 1,
+            ..Found::default()
+        };
+        let (head, tail) = bytes.split_at(if code == Some(0) { bytes.len() } else { bytes.len() / 2 });
+        let judged = adapter::judge(adapter, &spec, &found, &Output { head, tail, stderr: bytes }, &now);
+        assert_eq!(judged.failure.is_some(), judged.class.is_some());
+        assert_eq!(judged.limit.is_some(), judged.class == Some(Class::Quota));
+        assert!(!judged.login || judged.class == Some(Class::Configuration));
+        assert!(!(judged.silent && judged.failure.is_some()));
+        assert!(judged.text.is_none_or(|text| text.len() <= adapter::TEXT_MAX));
+        let why = judged.why.unwrap_or_default();
+        assert!(why.chars().count() <= 301 && !why.contains(char::is_control), "{why:?}");
+    }
 }

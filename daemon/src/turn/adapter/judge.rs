@@ -7,13 +7,11 @@ use minder_proto::turn::line::SignalName;
 use minder_proto::turn::names::{Class, Failure, Trigger, is_silent};
 
 use super::plan::{Commands, inside};
-use super::reading::Told;
+use super::reading::{Told, WORDS_MAX};
 use super::record::records;
 use super::refusal::{self, Refusal};
 use super::{Adapter, Judged, Limit, Output, reset};
 
-/// How much of an output's end is looked at for words.
-const WORDS_MAX: usize = 4 * 1024;
 /// Longest line for people, in characters.
 const WHY_MAX: usize = 300;
 
@@ -42,7 +40,7 @@ fn plain(found: &Found, output: &Output<'_>, now: &ZonedDateTime) -> Judged {
         // A refusal is no silence, and no answer, because the program that met it ended well.
         let on_stderr = refusal::in_text(&stderr).filter(|(refusal, _)| empty && refusal.is_upstreams());
         let all_of_it = || output.tail.is_empty() && refusal::is_all_of(reply);
-        on_stderr.or_else(|| refusal::in_text(reply).filter(|_| all_of_it()))
+        on_stderr.or_else(|| if all_of_it() { refusal::in_text(reply) } else { None })
     } else {
         refusal::in_text(&stderr).or_else(|| refusal::in_text(&stdout))
     };
@@ -190,5 +188,4 @@ fn one_line(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "judge_tests.rs"]
 mod tests;

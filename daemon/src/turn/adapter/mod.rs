@@ -31,6 +31,8 @@ use minder_proto::turn::names::{Class, Failure};
 use minder_proto::turn::stream::Rules;
 use uuid::Uuid;
 
+/// The clock and the zone that [`judge`] is given.
+pub use jiff::ZonedDateTime;
 pub use judge::judge;
 use plan::Commands;
 

@@ -247,5 +247,4 @@ fn shape(fields: Fields) -> Shape {
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
 mod tests;

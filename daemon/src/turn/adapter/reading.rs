@@ -8,6 +8,9 @@ use super::plan::{Fields, Stream};
 use super::record::{at, fits, text};
 use super::refusal::{self, Refusal};
 
+/// How much of a text is looked at for words, in bytes.
+pub const WORDS_MAX: usize = 4 * 1024;
+
 /// Where things stand in a harness's records.
 #[derive(Debug)]
 pub struct Reading {
@@ -195,10 +198,7 @@ impl Reading {
         let skipped = pieces.len().saturating_sub(kept);
         let texts = pieces.into_iter().skip(skipped).map(|(text, _)| text).filter(|text| !text.is_empty());
         let mut whole = texts.collect::<Vec<_>>().join(between);
-        if whole.len() > TEXT_MAX {
-            let end = (0..=TEXT_MAX).rev().find(|at| whole.is_char_boundary(*at)).unwrap_or(0);
-            whole.truncate(end);
-        }
+        whole.truncate(whole.floor_char_boundary(TEXT_MAX));
         whole
     }
 }
@@ -213,7 +213,7 @@ impl Trouble {
         let reset = self.reset.and_then(|path| at(record, path).into_iter().find_map(Value::as_i64));
         Told {
             typed: if self.coarse { earlier.typed.or(typed) } else { typed.or(earlier.typed) },
-            words: words.map(str::to_owned).or(earlier.words),
+            words: words.map(|w| w[..w.floor_char_boundary(WORDS_MAX)].to_owned()).or(earlier.words),
             reset: reset.or(earlier.reset),
         }
     }

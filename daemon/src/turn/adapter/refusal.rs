@@ -308,5 +308,4 @@ fn is_unreachable(s: &Sentence) -> bool {
 }
 
 #[cfg(test)]
-#[path = "refusal_tests.rs"]
 mod tests;

@@ -1,5 +1,7 @@
-use super::super::{ALL, by_name};
+//! How each harness is started, and what is refused before it is.
+
 use super::*;
+use crate::turn::adapter::{ALL, by_name};
 
 const FRESH: &str = "11111111-1111-4111-8111-111111111111";
 

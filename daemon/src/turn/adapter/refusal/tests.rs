@@ -1,3 +1,5 @@
+//! Sentences that are refusals, and those that only look like them.
+
 use super::*;
 
 fn class(text: &str) -> Option<Class> {

@@ -1,3 +1,5 @@
+//! Runs without a harness: where a reason stands, what counts once, what is no end.
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use minder_proto::turn::line::Usage;
