@@ -11,7 +11,7 @@ use minder_proto::rpc::{TurnAnswer, TurnDone, TurnRow};
 use minder_proto::stamp::Stamp;
 use minder_proto::turn::Outcome;
 use minder_proto::turn::folder::{Order, Progress, Purpose, Spec};
-use minder_proto::turn::names::Trigger;
+use minder_proto::turn::names::{Trigger, is_silent};
 use nix::time::{ClockId, clock_gettime};
 
 use super::course::judge;
@@ -142,7 +142,7 @@ impl Turns {
             return Err(fault);
         }
         if let (Purpose::Caller, Stage::Held(settled, _)) = (&turn.spec.purpose, &stage) {
-            let silent = settled.text.as_deref().is_none_or(is_silent);
+            let silent = settled.text.as_deref().is_none_or(|text| is_silent(text.as_bytes()));
             turn.conclude(if silent { Outcome::Silent } else { Outcome::Delivered });
         }
         Ok(turn.answer())
@@ -163,12 +163,6 @@ impl Turns {
             turn.move_caller(|_| Caller::On(connection));
         }
     }
-}
-
-/// An answer that says that there is nothing to say.
-fn is_silent(text: &str) -> bool {
-    let text = text.trim();
-    text.is_empty() || text == super::adapter::SENTINEL
 }
 
 fn over(answer: &TurnAnswer) -> TurnDone {

@@ -169,8 +169,10 @@ impl Turns {
         let Some(settled) = turn.stage().settled().cloned() else { return };
         let judged = &settlement.judged;
         let (silent, limit, login) = (judged.silent, judged.limit, judged.login);
+        let (taken, repeated) = (judged.taken.clone(), judged.repeated);
         let (session, messages) = (turn.spec.session, messages.clone());
-        let ended = Ended { turn: turn.spec.turn, session, messages, settled, silent, limit, login };
+        let ended =
+            Ended { turn: turn.spec.turn, session, messages, settled, silent, limit, login, taken, repeated };
         // Without somebody who delivers there are no such turns.
         let _ = self.0.ended.send(ended);
     }

@@ -198,9 +198,15 @@ impl Reading {
         let skipped = pieces.len().saturating_sub(kept);
         let texts = pieces.into_iter().skip(skipped).map(|(text, _)| text).filter(|text| !text.is_empty());
         let mut whole = texts.collect::<Vec<_>>().join(between);
-        whole.truncate(whole.floor_char_boundary(TEXT_MAX));
+        whole.truncate(up_to(&whole, TEXT_MAX).len());
         whole
     }
+}
+
+/// The beginning of a text, at most so many bytes.
+fn up_to(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
 }
 
 impl Trouble {
@@ -213,7 +219,7 @@ impl Trouble {
         let reset = self.reset.and_then(|path| at(record, path).into_iter().find_map(Value::as_i64));
         Told {
             typed: if self.coarse { earlier.typed.or(typed) } else { typed.or(earlier.typed) },
-            words: words.map(|w| w[..w.floor_char_boundary(WORDS_MAX)].to_owned()).or(earlier.words),
+            words: words.map(|w| up_to(w, WORDS_MAX).to_owned()).or(earlier.words),
             reset: reset.or(earlier.reset),
         }
     }
