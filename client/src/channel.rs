@@ -8,10 +8,10 @@ use crate::fault::CommandError;
 /// `--channel C`, and the program of `exec` after `--`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ChannelOptions {
-    /// How messages get in; exec runs the program after -- for each
+    /// How messages get in; exec and headless run the program after --
     #[arg(long, value_name = "C")]
     channel: Option<Kind>,
-    /// With --channel exec: the program and its arguments
+    /// The program of --channel exec or headless, and its arguments
     #[arg(last = true, value_name = "CMD")]
     program: Vec<String>,
 }
@@ -25,6 +25,8 @@ enum Kind {
     Hook,
     /// A program of yours is run, with the message on its standard input.
     Exec,
+    /// A turn of its harness, or of a program, is run for what waits; its answer goes back.
+    Headless,
 }
 
 impl ChannelOptions {
@@ -35,7 +37,8 @@ impl ChannelOptions {
                 Err(CommandError::usage("--channel exec needs the program: --channel exec -- CMD ARG"))
             }
             (Some(Kind::Exec), false) => Ok(Some(Channel::Exec { argv: self.program })),
-            (_, false) => Err(CommandError::usage("a program after -- is for --channel exec")),
+            (Some(Kind::Headless), _) => Ok(Some(Channel::Headless { argv: self.program })),
+            (_, false) => Err(CommandError::usage("a program after -- is for --channel exec or headless")),
             (Some(Kind::Mailbox), true) => Ok(Some(Channel::Mailbox)),
             (Some(Kind::Hook), true) => Ok(Some(Channel::Hook)),
             (None, true) => Ok(None),
@@ -57,6 +60,9 @@ mod tests {
         assert_eq!(read(Some(Kind::Hook), &[]), Ok(Some(Channel::Hook)));
         let exec = Channel::Exec { argv: vec!["mail".into(), "-s".into()] };
         assert_eq!(read(Some(Kind::Exec), &["mail", "-s"]), Ok(Some(exec)));
+        let headless = Channel::Headless { argv: vec!["sort".into()] };
+        assert_eq!(read(Some(Kind::Headless), &["sort"]), Ok(Some(headless)));
+        assert_eq!(read(Some(Kind::Headless), &[]), Ok(Some(Channel::Headless { argv: Vec::new() })));
         assert_eq!(read(Some(Kind::Exec), &[]).unwrap_err().exit, 64);
         assert_eq!(read(None, &["mail"]).unwrap_err().exit, 64);
         assert_eq!(read(Some(Kind::Mailbox), &["mail"]).unwrap_err().exit, 64);

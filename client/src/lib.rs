@@ -10,6 +10,7 @@ pub mod channel;
 pub mod cli;
 pub mod commands;
 pub mod context;
+pub mod environment;
 pub mod event_line;
 pub mod fault;
 pub mod fleet;

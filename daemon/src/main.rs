@@ -220,8 +220,14 @@ impl Daemon {
             version: minder_proto::VERSION,
         };
 
+        // Turns of an earlier daemon are taken over before anybody can ask for one, or a queue can begin one.
+        let (turns, ended_turns) = Turns::new(database.clone(), files, stop.clone())?;
+        turns.adopt().await;
+        tokio::spawn(turns.clone().run_keeper());
+
         // Delivery looks at every queue once, before anybody can ask.
         let delivery = Delivery::new(database.clone(), changes);
+        delivery.run_turns(turns.clone(), ended_turns).await;
         delivery.start().await;
         tokio::spawn(Arc::clone(&delivery).run());
 
@@ -231,12 +237,6 @@ impl Daemon {
         tokio::spawn(Arc::clone(&status).run());
         tokio::spawn(lifetime::run(database.clone()));
         let hooks = Hooks::new(database.clone(), Arc::clone(&delivery), status);
-        // Turns of an earlier daemon are taken over before anybody can ask for one.
-        let (turns, ended_turns) = Turns::new(database.clone(), files, stop.clone())?;
-        turns.adopt().await;
-        tokio::spawn(turns.clone().run_keeper());
-        // No queue is run as turns.
-        drop(ended_turns);
         let context = Context {
             process,
             store: database.clone(),
@@ -255,6 +255,7 @@ impl Daemon {
         server::hook::register(&mut methods);
         server::store::register(&mut methods);
         server::turn::register(&mut methods);
+        server::account::register(&mut methods);
 
         // What was left in the spool is taken before the first call. Then the processes that ended meanwhile are said:
         // what was left may tell that a turn was over before its process was.

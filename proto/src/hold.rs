@@ -16,11 +16,29 @@ pub enum Hold {
     Compacting,
     /// Nothing wakes this session; it is given at its next boundary.
     NoWakePath,
+    /// As many turns of sessions run as may.
+    Capacity,
+    /// The account has used up what it may use.
+    UsageLimit,
+    /// The login or key is missing, dead or refused.
+    Auth,
+    /// Its turns failed too often in a row.
+    Circuit,
 }
 
 impl Hold {
     /// Every reason.
-    pub const ALL: [Self; 5] = [Self::Busy, Self::Dialog, Self::Offline, Self::Compacting, Self::NoWakePath];
+    pub const ALL: [Self; 9] = [
+        Self::Busy,
+        Self::Dialog,
+        Self::Offline,
+        Self::Compacting,
+        Self::NoWakePath,
+        Self::Capacity,
+        Self::UsageLimit,
+        Self::Auth,
+        Self::Circuit,
+    ];
 
     /// The word.
     pub fn as_str(self) -> &'static str {
@@ -30,6 +48,10 @@ impl Hold {
             Self::Offline => "offline",
             Self::Compacting => "compacting",
             Self::NoWakePath => "no-wake-path",
+            Self::Capacity => "capacity",
+            Self::UsageLimit => "usage-limit",
+            Self::Auth => "auth",
+            Self::Circuit => "circuit",
         }
     }
 
@@ -43,6 +65,10 @@ impl Hold {
             Self::NoWakePath => {
                 "its next prompt, or minder inbox take in it: nothing wakes this session by itself"
             }
+            Self::Capacity => "the end of a turn of another session",
+            Self::UsageLimit => "the reset of the account's limit, or minder account release",
+            Self::Auth => "a login or key that works, then minder account release",
+            Self::Circuit => "a turn that succeeds, tried now and then, or minder account release",
         }
     }
 }
@@ -63,7 +89,12 @@ impl FromStr for Hold {
 /// What lifts the hold of a ledger's reason, as the end of "goes on with …": a program of the user's may give reasons of
 /// its own.
 pub fn lifted_by(reason: &str) -> &'static str {
-    reason.parse::<Hold>().map_or("the next attempt", Hold::lifted_by)
+    of_reason(reason).map_or("the next attempt", Hold::lifted_by)
+}
+
+/// The hold that a ledger's reason is; a word may be followed by more of it in brackets: `usage-limit(…)`.
+pub fn of_reason(reason: &str) -> Option<Hold> {
+    reason.split_once('(').map_or(reason, |(word, _)| word).parse().ok()
 }
 
 #[cfg(test)]
@@ -76,6 +107,7 @@ mod tests {
             assert_eq!(hold.as_str().parse(), Ok(hold));
             assert_eq!(lifted_by(hold.as_str()), hold.lifted_by());
         }
+        assert_eq!(of_reason("usage-limit(2026-11-30T12:00:00.000Z)"), Some(Hold::UsageLimit));
         assert_eq!(lifted_by("the printer is out of paper"), "the next attempt");
     }
 }

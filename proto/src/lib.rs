@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+pub mod account;
 pub mod caller;
 pub mod config;
 pub mod edge;

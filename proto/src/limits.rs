@@ -12,7 +12,7 @@ pub const PATH_MAX: usize = 4_096;
 pub const HARNESS_MAX: usize = 64;
 /// A harness's own id of a conversation.
 pub const CONVERSATION_MAX: usize = 128;
-/// The program of an `exec` channel with its arguments.
+/// The program of an `exec` or `headless` channel with its arguments.
 pub const PROGRAM_MAX: usize = 16 * 1_024;
 
 /// Refuses a text that is longer than `most` bytes (too large), or that holds a NUL byte; `what` names it, with its
@@ -40,8 +40,8 @@ pub fn word(what: &str, word: Option<&str>, most: usize) -> Result<(), Fault> {
 
 /// Refuses a program that is longer in all than [`PROGRAM_MAX`], or none.
 pub fn channel(channel: &Channel) -> Result<(), Fault> {
-    let Channel::Exec { argv } = channel else { return Ok(()) };
-    if argv.first().is_none_or(String::is_empty) {
+    let (Channel::Exec { argv } | Channel::Headless { argv }) = channel else { return Ok(()) };
+    if matches!(channel, Channel::Exec { .. }) && argv.first().is_none_or(String::is_empty) {
         return Err(Fault::new(Kind::InvalidParams, "channel exec needs a program"));
     }
     text("a program with its arguments", Some(&argv.join(" ")), PROGRAM_MAX)

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::account::{AccountHold, Circuit};
 use crate::event::{Author, Class};
 use crate::id::{MessageId, Party, SessionId};
 use crate::stamp::Stamp;
@@ -88,12 +89,29 @@ pub struct SessionRecord {
     /// How that turn ended, where it came to an end of its own: evidence for what was given in it may come later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_end: Option<TurnEnd>,
+    /// Variables for turns that no caller starts, kept when it was registered: none of them is a secret.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Names of further variables that those turns need. Their values are kept nowhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env_names: Vec<String>,
+    /// Failures of its turns in a row, where the last one failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circuit: Option<Circuit>,
+    /// What a turn of it found its account to be held by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_hold: Option<AccountHold>,
     /// Fields of a newer build.
     #[serde(flatten)]
     pub unknown: Map<String, Value>,
 }
 
 impl SessionRecord {
+    /// The account whose limits it shares: the one that was named, else its harness's.
+    pub fn account(&self) -> &str {
+        self.account.as_deref().or(self.harness.as_deref()).unwrap_or("command")
+    }
+
     /// The conversation that is live now: the newest binding that has not ended.
     pub fn live_binding(&self) -> Option<&Binding> {
         self.bindings.iter().rev().find(|b| b.until.is_none())
@@ -128,6 +146,12 @@ pub enum Channel {
         /// The program and its arguments.
         argv: Vec<String>,
     },
+    /// What waits is given to a supervised turn of its harness, whose answer goes back.
+    Headless {
+        /// The program and its arguments, for a session without a harness; further arguments for one with.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        argv: Vec<String>,
+    },
 }
 
 impl Channel {
@@ -137,6 +161,7 @@ impl Channel {
             Self::Mailbox => "mailbox",
             Self::Hook => "hook",
             Self::Exec { .. } => "exec",
+            Self::Headless { .. } => "headless",
         }
     }
 }

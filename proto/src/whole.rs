@@ -48,6 +48,13 @@ pub fn at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     if read as u64 > max { Err(too_large(read as u64, max)) } else { Ok(bytes) }
 }
 
+/// Reads at most `max` bytes of the beginning of a file.
+pub fn beginning(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Hands over every line of a file that may have any size, without its newline, the last one with or without. A line
 /// of more than [`LINE_MAX`] bytes is handed over cut.
 pub fn lines(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! One file per command: its options, its help, what it does and how it shows it. A command returns its exit
 //! code; nothing is on standard output where it fails.
 
+pub mod account;
 pub mod close;
 pub mod daemon;
 pub mod drop;

@@ -1,16 +1,19 @@
 //! `session new`: registers a session and prints its id.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use minder_proto::error::exit;
 use minder_proto::label;
+use minder_proto::record::Channel;
 use minder_proto::rpc::Create;
 use uuid::Uuid;
 
 use crate::channel::ChannelOptions;
 use crate::cli::Outcome;
 use crate::context::Context;
+use crate::environment;
 use crate::fault::CommandError;
 use crate::link::as_caller;
 
@@ -23,7 +26,8 @@ is told of every state but working.
 
 Examples:
   minder new --label api --dir ../api
-  minder new --label alerts --channel exec -- /usr/local/bin/page-me")]
+  minder new --label alerts --channel exec -- /usr/local/bin/page-me
+  minder new --label reviewer --harness claude --channel headless")]
 pub struct NewArgs {
     /// The name to type for it [default: the folder's name]
     #[arg(long, value_name = "L")]
@@ -55,13 +59,17 @@ pub fn run(args: NewArgs, context: &mut Context) -> Outcome {
     if let Some(label) = &args.label {
         label::check(label).map_err(|e| CommandError::usage(e.to_string()))?;
     }
+    let channel = args.channel.read()?;
+    // What its turns get is kept when it is made: none of it is a secret.
+    let headless = matches!(channel, Some(Channel::Headless { .. }));
     let create = Create {
+        env: if headless { environment::own() } else { BTreeMap::new() },
         caller: as_caller(&context.caller),
         label: args.label,
         title: args.title,
         harness: args.harness,
         dir: args.dir.as_deref().map(folder).transpose()?,
-        channel: args.channel.read()?,
+        channel,
         parent: args.parent,
         primary: args.primary,
         // A key even where none was asked for: a daemon that ends in the middle registers nothing twice.

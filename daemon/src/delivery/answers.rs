@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::{Body, Receipt};
-use minder_proto::hold::Hold;
+use minder_proto::hold::{self, Hold};
 use minder_proto::id::{MessageId, Party};
 use minder_proto::record::Channel;
 use minder_proto::rpc::{ReceiptAnswer, WaitVerdict};
@@ -32,6 +32,12 @@ impl Delivery {
                 memory.answers.texts.insert(*id, text.to_owned());
             }
         }
+    }
+
+    /// Those of these messages whose answers somebody waits for right now.
+    pub(super) fn awaited(&self, messages: &[MessageId]) -> Vec<MessageId> {
+        let memory = self.memory();
+        messages.iter().copied().filter(|id| memory.answers.awaited.contains_key(id)).collect()
     }
 
     /// How far a message got.
@@ -118,6 +124,7 @@ impl Delivery {
                 let runs = r.turn.as_ref().is_some_and(|t| t.messages.iter().any(|m| m.id == at.id));
                 r.channel == Channel::Hook && !runs
             });
+        let held = entry.as_ref().and_then(|e| hold::of_reason(e.reason.as_deref()?));
         let verdict = match receipt {
             Receipt::Answered => {
                 answer.answer = self.stored_answer(&dir, answer.from, answer.reason.as_deref());
@@ -132,6 +139,10 @@ impl Delivery {
             }
             Receipt::Queued | Receipt::Held if mailbox => {
                 answer.reason = Some(Hold::NoWakePath.to_string());
+                Some(WaitVerdict::Blocked)
+            }
+            // Only time or a person lifts it.
+            Receipt::Held if matches!(held, Some(Hold::UsageLimit | Hold::Auth | Hold::Circuit)) => {
                 Some(WaitVerdict::Blocked)
             }
             Receipt::Queued | Receipt::Held

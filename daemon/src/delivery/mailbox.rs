@@ -212,7 +212,7 @@ pub(super) fn settle(
 }
 
 /// A notice is nothing that anybody waits to have answered.
-fn is_notice(entry: &queue::Entry) -> bool {
+pub(super) fn is_notice(entry: &queue::Entry) -> bool {
     entry.brief.as_ref().is_none_or(|b| b.from == Party::Minder)
 }
 

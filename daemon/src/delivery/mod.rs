@@ -3,13 +3,15 @@
 //!
 //! `rules` decides (pure), `hand` turns queued messages into the text that a hook prints, `evidence` looks for their
 //! ids where the harness writes what its model saw, `mailbox` and `exec` are channels, `waiters` are the hooks that
-//! wait to wake an idle session, `answers` serves those who wait for a reply, `scheduler` is the loop over all of it.
+//! wait to wake an idle session, `headless` runs a queue as supervised turns, `answers` serves those who wait for a
+//! reply, `scheduler` is the loop over all of it.
 //!
-//! Uses: `store`, `session`. Used by: `hook`, `server`.
+//! Uses: `store`, `session`, `identity`, `turn`. Used by: `hook`, `server`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use minder_proto::event::{Body, Receipt};
 use minder_proto::id::{MessageId, Party, SessionId};
@@ -17,11 +19,13 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::store::{Appended, Observer, Store};
+use crate::turn::Turns;
 
 pub mod answers;
 pub mod evidence;
 mod exec;
 pub mod hand;
+pub mod headless;
 pub mod mailbox;
 pub mod rules;
 mod scheduler;
@@ -31,6 +35,8 @@ pub mod waiters;
 pub struct Delivery {
     store: Store,
     changes: Arc<Changes>,
+    /// Runs the turns of headless sessions.
+    turns: OnceLock<Turns>,
     memory: Mutex<Memory>,
 }
 
@@ -49,12 +55,16 @@ struct Memory {
     handed: HashMap<MessageId, Instant>,
     transcripts: HashMap<SessionId, evidence::Transcript>,
     answers: answers::Answers,
+    /// Turns of headless sessions, and what holds them.
+    runs: headless::gate::Runs,
+    /// When a session whose turn failed may have the next one, and how long that pause is.
+    pauses: HashMap<SessionId, (Instant, Duration)>,
 }
 
 impl Delivery {
     /// Delivery over a store; `changes` is the observer that was given to it.
     pub fn new(store: Store, changes: Arc<Changes>) -> Arc<Self> {
-        Arc::new(Self { store, changes, memory: Mutex::default() })
+        Arc::new(Self { store, changes, turns: OnceLock::new(), memory: Mutex::default() })
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -73,7 +83,11 @@ impl Delivery {
 
     /// Forgets the pause before the next attempt for a session, and looks at its queue.
     pub fn try_now(&self, session: SessionId) {
-        self.memory().retry.remove(&session);
+        {
+            let mut memory = self.memory();
+            memory.retry.remove(&session);
+            memory.pauses.remove(&session);
+        }
         self.look_again(session);
     }
 

@@ -109,6 +109,7 @@ impl Delivery {
             (Some(record), _) => self.end_stale_waiter(record),
             (None, Party::Session(closed)) => {
                 self.memory().over.remove(&closed);
+                self.session_gone(closed);
             }
             _ => {}
         }
@@ -134,6 +135,7 @@ impl Delivery {
                 }
             }
             Channel::Hook => self.hook(&record, &view.waiting).await,
+            Channel::Headless { .. } => sooner(self.headless(&record, &view.waiting).await),
         }
         next
     }

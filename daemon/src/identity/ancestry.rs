@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use minder_proto::id::SessionId;
 use minder_proto::record::Process;
 
 /// Most ancestors that are looked at.
@@ -23,34 +24,50 @@ pub struct Ancestor {
     pub argv0: String,
     /// The harness that it is, if it is one.
     pub harness: Option<&'static str>,
+    /// The session whose turn it minds, if it is the shim of one.
+    pub minds: Option<SessionId>,
 }
 
 /// A caller's process and its ancestors, nearest first, up to the nearest that is known as a harness, or to the first
 /// process of the system. Empty where nothing can be known of it: it has ended, it lives in a process namespace that
 /// is not ours, or the system tells no ancestors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ancestry(Vec<Ancestor>);
+pub struct Ancestry {
+    chain: Vec<Ancestor>,
+    turn: Option<SessionId>,
+}
 
 impl Ancestry {
     /// That of a peer. A few small reads of `/proc` per ancestor, which never wait for a disk.
     pub fn of(pid: Option<i32>) -> Self {
         let Some(pid) = pid.filter(|pid| *pid > 0) else { return Self::default() };
-        Self(steadily(|| walk(pid, system::read, |a| a.harness.is_some())))
+        let chain = steadily(|| walk(pid, system::read, |a| a.harness.is_some()));
+        // A shim stands above the harness that it started.
+        let last = chain.last().filter(|a| a.harness.is_some() && a.ppid > 1);
+        let above = last.map(|a| steadily(|| walk(a.ppid, system::read, |a| a.minds.is_some())));
+        let turn = chain.iter().chain(above.iter().flatten()).find_map(|a| a.minds);
+        Self { chain, turn }
     }
 
     /// One that is known, nearest first.
     pub fn known(chain: Vec<Ancestor>) -> Self {
-        Self(chain)
+        let turn = chain.iter().find_map(|a| a.minds);
+        Self { chain, turn }
+    }
+
+    /// The session whose turn the caller is part of.
+    pub fn turn(&self) -> Option<SessionId> {
+        self.turn
     }
 
     /// The caller itself, its parent, and so on.
     pub fn iter(&self) -> impl Iterator<Item = &Ancestor> {
-        self.0.iter()
+        self.chain.iter()
     }
 
     /// The nearest harness.
     pub fn harness(&self) -> Option<&Ancestor> {
-        self.0.iter().find(|a| a.harness.is_some())
+        self.chain.iter().find(|a| a.harness.is_some())
     }
 }
 
@@ -158,7 +175,9 @@ mod system {
     use std::path::PathBuf;
     use std::time::Duration;
 
+    use minder_proto::id::SessionId;
     use minder_proto::record::Process;
+    use minder_proto::turn::folder::SPEC;
     use procfs::FromRead;
     use procfs::process::Stat;
     use rustix::fs::{Mode, OFlags, open, openat, readlinkat};
@@ -179,8 +198,30 @@ mod system {
         let executable = readlinkat(&folder, "exe", Vec::new()).ok();
         let executable = executable.map(|path| PathBuf::from(path.to_string_lossy().into_owned()));
         let harness = harness::recognise(&stat.comm, &arguments, executable.as_deref()).map(|h| h.name);
+        let shim = matches!(arguments.as_slice(), [program, mode] if program == "minderd" && mode == "shim");
+        let minds = if shim { session_of_turn(pid) } else { None };
         let argv0 = arguments.into_iter().next().unwrap_or_default();
-        Some(Ancestor { process: noted(pid, &stat)?, ppid: stat.ppid, comm: stat.comm, argv0, harness })
+        Some(Ancestor {
+            process: noted(pid, &stat)?,
+            ppid: stat.ppid,
+            comm: stat.comm,
+            argv0,
+            harness,
+            minds,
+        })
+    }
+
+    /// A shim works in the folder of its turn, which says whose turn it is.
+    fn session_of_turn(pid: i32) -> Option<SessionId> {
+        let spec = std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?.join(SPEC);
+        let spec: Whose = serde_json::from_slice(&minder_proto::whole::read(&spec).ok()?).ok()?;
+        spec.session
+    }
+
+    /// Of a turn's `spec.json`, whose turn it is.
+    #[derive(serde::Deserialize)]
+    struct Whose {
+        session: Option<SessionId>,
     }
 
     pub fn link(pid: i32) -> Option<Link> {

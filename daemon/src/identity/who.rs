@@ -1,5 +1,6 @@
 //! Whom a caller is taken for. Pure: from what the kernel says of it, what it says of itself, and the bindings.
 //!
+//! 0. In a supervised turn: the session whose turn it is.
 //! 1. Under a harness: a session of that very process, or nobody that is registered. A variable tells which one where
 //!    it has several; one that names a conversation of another process was inherited, and speaks for nobody.
 //! 2. Under none (its ancestors cannot be seen, or it was detached): the session that its variables name.
@@ -95,6 +96,10 @@ fn acting(identity: Identity, caller: Option<&Caller>, state: &State, home: &Hom
 
 /// Whom a caller is taken for. Without a `caller` object only its ancestors count.
 pub fn identify(caller: Option<&Caller>, ancestry: &Ancestry, state: &State) -> Identity {
+    // What a turn runs speaks as the session whose turn it is, whatever else stands between.
+    if let Some(id) = ancestry.turn().filter(|id| state.session(*id).is_some()) {
+        return Identity::Session { id };
+    }
     for ancestor in ancestry.iter() {
         // What is bound was known as a harness once, whatever it calls itself now.
         let bound: Vec<&Session> = state.by_process(&ancestor.process).collect();

@@ -1,5 +1,7 @@
 //! A record is patched where its timeline says otherwise, and made anew from the timeline where it cannot be read.
 
+use std::collections::BTreeMap;
+
 use minder_proto::event::{Author, Body};
 use minder_proto::id::SessionId;
 use minder_proto::record::{Binding, Channel, SessionRecord, TitleSource};
@@ -106,6 +108,10 @@ pub fn rebuild(id: SessionId, timeline: &Mended, label: Option<String>, now: Sta
         turn: None,
         last_turn: None,
         last_end: None,
+        env: BTreeMap::new(),
+        env_names: Vec::new(),
+        circuit: None,
+        account_hold: None,
         unknown: serde_json::Map::new(),
     };
     let mut channel = None;

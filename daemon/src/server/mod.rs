@@ -7,6 +7,7 @@
 //! away, so it parses, sends one command to the task that owns the state, and awaits the answer.
 
 pub mod accept;
+pub mod account;
 pub mod connection;
 pub mod context;
 pub mod daemon;

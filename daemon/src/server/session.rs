@@ -1,8 +1,10 @@
 //! `session.*`: parse, one call, map.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
+use minder_proto::config;
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::{Author, Body, NOTE_MAX, PERSON_AS_SESSION};
 use minder_proto::id::{Party, SessionId};
@@ -18,6 +20,7 @@ use super::method;
 use crate::identity::{Ancestry, Who};
 use crate::session::{self, Born, Changes, Declaration};
 use crate::store::{Session, Txn};
+use crate::turn::{adapter, env};
 
 /// Most bytes of records in one answer; there is more to ask for.
 const LIST_MAX: usize = 1024 * 1024;
@@ -76,6 +79,7 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
                 (dir.clone(), call.channel.clone(), call.primary),
             );
             let key = call.key.clone();
+            let kept = kept_for_turns(&call, &txn.config().turn)?;
             let run = |txn: &mut Txn<'_>| {
                 let (harness, conversation, process) = match itself {
                     Some((harness, id)) => {
@@ -113,7 +117,12 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
                         said: None,
                     },
                 )?;
-                txn.edit(id, |r| r.until_hook = until_hook)?;
+                let (env, env_names) = kept;
+                txn.edit(id, |r| {
+                    r.until_hook = until_hook;
+                    r.env = env;
+                    r.env_names = env_names;
+                })?;
                 let record = &txn.session(id)?.record;
                 let (label, title) = (record.label.clone(), record.title.clone());
                 let seq = txn
@@ -134,6 +143,22 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
             Ok(CreateAnswer { duplicate, ..answer })
         })
         .await
+}
+
+/// What turns that no caller starts get of the environment in which their session was made.
+fn kept_for_turns(
+    call: &Create,
+    config: &config::Turn,
+) -> Result<(BTreeMap<String, String>, Vec<String>), Fault> {
+    let Some(Channel::Headless { argv }) = &call.channel else { return Ok(Default::default()) };
+    let name = call.harness.as_deref().unwrap_or("command");
+    let adapter = adapter::by_name(name)
+        .ok_or_else(|| Fault::new(Kind::InvalidParams, format!("no turn of {name:?} can be run")))?;
+    if adapter.stdout_is_reply() && argv.is_empty() {
+        let why = "channel headless needs a harness, or the program that is run for what comes";
+        return Err(Fault::new(Kind::InvalidParams, why));
+    }
+    Ok(env::keep(&call.env, adapter.env, &config.env_pass))
 }
 
 fn shown(session: &Session) -> GetAnswer {

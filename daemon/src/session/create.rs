@@ -1,5 +1,6 @@
 //! A session is registered: its record, its arrival, and the parent's watch, in one commit.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use minder_proto::error::{Fault, Kind};
@@ -103,6 +104,10 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
         turn: None,
         last_turn: None,
         last_end: None,
+        env: BTreeMap::new(),
+        env_names: Vec::new(),
+        circuit: None,
+        account_hold: None,
         unknown: serde_json::Map::new(),
     })?;
     if let Some(parent) = born.parent {

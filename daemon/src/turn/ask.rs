@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use minder_proto::error::{Fault, Kind};
-use minder_proto::id::{MIN_PARTIAL, TurnId};
+use minder_proto::id::{MIN_PARTIAL, SessionId, TurnId};
 use minder_proto::rpc::{TurnAnswer, TurnDone, TurnRow};
 use minder_proto::stamp::Stamp;
 use minder_proto::turn::Outcome;
@@ -85,6 +85,13 @@ impl Turns {
                 Err(Fault::new(Kind::Ambiguous, format!("{end} may be {}", ids.join(" or "))))
             }
         }
+    }
+
+    /// The turns of queues of which their sessions have not taken note yet, each with its session.
+    pub fn of_queues(&self) -> Vec<(TurnId, Option<SessionId>)> {
+        let live = self.live().into_iter();
+        let queues = live.filter(|turn| matches!(turn.spec.purpose, Purpose::Queue { .. }));
+        queues.map(|turn| (turn.spec.turn, turn.spec.session)).collect()
     }
 
     /// Every turn that runs or is held, oldest first.

@@ -97,6 +97,25 @@ pub fn build(
     Ok(built.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
+/// What is kept of a caller's environment for turns that no caller starts: the values of what any program is given, and
+/// of what the adapter or `turn.env_pass` needs beside only the names, since they may be secrets.
+pub fn keep(
+    caller: &BTreeMap<String, String>,
+    adapter: &[&str],
+    pass: &[String],
+) -> (BTreeMap<String, String>, Vec<String>) {
+    let (mut values, mut names) = (BTreeMap::new(), Vec::new());
+    for (name, value) in caller.iter().filter(|(name, _)| !OTHERS.iter().any(|p| fits(p, name))) {
+        let needed = || adapter.iter().any(|p| fits(p, name)) || pass.iter().any(|p| fits(p, name));
+        if ALLOWED.iter().any(|p| fits(p, name)) {
+            values.insert(name.clone(), value.clone());
+        } else if needed() {
+            names.push(name.clone());
+        }
+    }
+    (values, names)
+}
+
 /// A variable that a turn needs and nobody has.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvError {

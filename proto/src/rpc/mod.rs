@@ -4,6 +4,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+mod account;
 mod daemon;
 mod hook;
 mod message;
@@ -12,6 +13,7 @@ mod store;
 mod turn;
 mod watch;
 
+pub use account::{AccountList, AccountListAnswer, AccountRelease, AccountReleaseAnswer, OpenCircuit};
 pub use daemon::{Hello, HelloAnswer, Status, StatusAnswer, Stop};
 pub use hook::{HookAnswer, HookEnv, HookEvent, HookWait};
 pub use message::{

@@ -1,5 +1,7 @@
 //! `session.*`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::Call;
@@ -36,6 +38,10 @@ pub struct Create {
     /// A session its operator talks to.
     #[serde(default)]
     pub primary: bool,
+    /// For channel `headless`: the caller's environment, of which the daemon keeps what is no secret, and the names of
+    /// what its harness needs beside.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
     /// Idempotency key.
     #[serde(default)]
     pub key: Option<String>,

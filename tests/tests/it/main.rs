@@ -11,6 +11,7 @@ mod disks;
 mod docs;
 mod following;
 mod gone;
+mod headless;
 mod hooks;
 mod house;
 mod j;

@@ -57,7 +57,7 @@ fn ancestry(text: &str) -> Ancestry {
         };
         let pid = word.trim_start_matches(['c', 'x']).parse().unwrap();
         let process = process(pid);
-        Ancestor { process, ppid: 1, comm: String::new(), argv0: String::new(), harness }
+        Ancestor { process, ppid: 1, comm: String::new(), argv0: String::new(), harness, minds: None }
     });
     Ancestry::known(chain.collect())
 }
@@ -259,4 +259,28 @@ fn who_left_something_in_the_spool_is_known_by_its_variables_alone() {
     }
     // Nobody could be asked before it served.
     assert_eq!(left("", 2_000, None), Ok(("operator".to_owned(), true)));
+}
+
+#[test]
+fn what_a_turn_runs_speaks_as_its_session() {
+    let state = state();
+    let session = state.records().find(|r| r.label == "detached").unwrap().id;
+    let shim = |minds| Ancestor {
+        process: process(8),
+        ppid: 1,
+        comm: "exe".into(),
+        argv0: "minderd".into(),
+        harness: None,
+        minds,
+    };
+    let below = |chain: &str, minds| {
+        let mut all: Vec<Ancestor> = ancestry(chain).iter().cloned().collect();
+        all.insert(1, shim(minds));
+        identify(caller("claude=a").as_ref(), &Ancestry::known(all), &state)
+    };
+    assert_eq!(below("c100", Some(session)), Identity::Session { id: session });
+    // Of a session that is gone, or of none, it says nothing.
+    let own = Identity::Session { id: state.records().find(|r| r.label == "alone").unwrap().id };
+    assert_eq!(below("c100", Some(SessionId::random())), own);
+    assert_eq!(below("c100", None), own);
 }

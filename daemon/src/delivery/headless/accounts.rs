@@ -1,0 +1,82 @@
+//! What holds accounts and sessions, shown, and ended by a person.
+
+use std::sync::Arc;
+
+use minder_proto::error::{Fault, Kind};
+use minder_proto::id::SessionId;
+use minder_proto::record::SessionRecord;
+use minder_proto::rpc::{AccountListAnswer, AccountReleaseAnswer, OpenCircuit};
+
+use super::clocks;
+use crate::delivery::Delivery;
+
+impl Delivery {
+    /// Holds that are not over, and circuits that are open.
+    pub async fn accounts(&self) -> Result<AccountListAnswer, Fault> {
+        let now = clocks();
+        let answer = self.store.read(move |state| {
+            let mut answer = AccountListAnswer { holds: Vec::new(), circuits: Vec::new() };
+            for record in state.records() {
+                if let Some(hold) = record.account_hold.as_ref().filter(|h| !h.is_over(now.wall)) {
+                    answer.holds.push(hold.clone());
+                }
+                let Some(circuit) = &record.circuit else { continue };
+                let Some(open) = &circuit.open else { continue };
+                answer.circuits.push(OpenCircuit {
+                    session: record.id,
+                    label: record.label.clone(),
+                    account: record.account().to_owned(),
+                    circuit: circuit.clone(),
+                    probe_s: open.left(now).as_secs(),
+                });
+            }
+            answer.holds.sort_by(|a, b| (&a.account, a.since).cmp(&(&b.account, b.since)));
+            answer.holds.dedup_by(|a, b| a.account == b.account && a.kind == b.kind);
+            answer.circuits.sort_by(|a, b| a.label.cmp(&b.label));
+            answer
+        });
+        answer.await
+    }
+
+    /// Ends what holds an account and closes its circuits; a session's label or id ends its own.
+    pub async fn release(self: &Arc<Self>, name: &str) -> Result<AccountReleaseAnswer, Fault> {
+        let wanted = name.to_owned();
+        let released = self
+            .store
+            .write(move |txn| {
+                let held = |r: &SessionRecord| r.account_hold.is_some() || r.circuit.is_some();
+                let fits = |r: &SessionRecord| {
+                    r.account() == wanted || r.label == wanted || r.id.to_string() == wanted
+                };
+                let found: Vec<(SessionId, String)> = txn
+                    .state()
+                    .records()
+                    .filter(|r| held(r) && fits(r))
+                    .map(|r| (r.id, r.account().to_owned()))
+                    .collect();
+                if found.is_empty() {
+                    let why = format!("nothing holds an account or session {wanted:?}");
+                    return Err(Fault::new(Kind::NotFound, why).hint("minder account list"));
+                }
+                for (id, _) in &found {
+                    txn.edit(*id, |r| {
+                        r.account_hold = None;
+                        r.circuit = None;
+                    })?;
+                }
+                Ok(found)
+            })
+            .await?;
+        let waiting = {
+            let mut memory = self.memory();
+            for (session, account) in &released {
+                memory.runs.release(account);
+                memory.pauses.remove(session);
+            }
+            std::mem::take(&mut memory.runs.waiting)
+        };
+        let sessions: Vec<SessionId> = released.into_iter().map(|(id, _)| id).collect();
+        sessions.iter().chain(&waiting).for_each(|session| self.look_again(*session));
+        Ok(AccountReleaseAnswer { sessions })
+    }
+}

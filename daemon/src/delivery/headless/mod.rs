@@ -1,0 +1,437 @@
+//! The channel `headless`: what waits for a session is the input of a supervised turn, and the turn's answer goes back to
+//! those who sent it. One turn of a session at a time, so many of all sessions together.
+//!
+//! `gate` decides whether a turn may begin, `batch` takes what it is given, `settle` writes what it led to; here is the
+//! way between them, and `accounts` shows and ends what holds them.
+//!
+//! Uses: `delivery`, `turn`. Used by: `delivery`, `server`.
+
+pub mod accounts;
+mod batch;
+pub mod gate;
+mod settle;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use minder_proto::account::Clocks;
+use minder_proto::error::{Fault, Kind};
+use minder_proto::event::Receipt;
+use minder_proto::hold::Hold;
+use minder_proto::id::{MessageId, SessionId, TurnId};
+use minder_proto::queue;
+use minder_proto::record::{Channel, SessionRecord};
+use minder_proto::stamp::Stamp;
+use minder_proto::state::State;
+use minder_proto::turn::folder::Purpose;
+use minder_proto::turn::names::{Class, Outcome, Trigger};
+use minder_proto::turn::policy::Asked;
+use nix::time::{ClockId, clock_gettime};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::Delivery;
+use super::rules::{Boundary, Entry, may_enter};
+use crate::identity::boot_id;
+use crate::session::{Declaration, declare};
+use crate::turn::adapter::Message;
+use crate::turn::{Caller, Ended, Input, Request, Turns, env};
+use gate::Held;
+
+/// The channel's name in ledgers.
+const CHANNEL: &str = "headless";
+/// Columns of a note that is made of a prompt or an answer.
+const WORDS: usize = 80;
+/// Most bytes of an answer that are taken from a file.
+const ANSWER_FILE_MAX: u64 = 1024 * 1024;
+/// The first pause after a failed turn, where it is not known that the other side needs longer.
+const PAUSE: Duration = Duration::from_secs(5);
+/// The same where the other side is overloaded or out of reach.
+const LONG_PAUSE: Duration = Duration::from_secs(30);
+/// Longest pause.
+const LAST_PAUSE: Duration = Duration::from_secs(600);
+
+/// The clocks now.
+fn clocks() -> Clocks<'static> {
+    let mono = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
+    Clocks {
+        boot: boot_id().unwrap_or_default(),
+        mono_ms: u64::try_from(mono.as_millis()).unwrap_or(u64::MAX),
+        wall: Stamp::now(),
+    }
+}
+
+/// How long after a failed turn the next one may begin: longer where the other side has a bad hour, and longer with every
+/// failure.
+fn pause_after(class: Class, before: Option<Duration>) -> Duration {
+    let first = match class {
+        Class::RateLimit | Class::Unavailable => LONG_PAUSE,
+        Class::Quota | Class::Configuration | Class::Runtime => PAUSE,
+    };
+    before.map_or(first, |before| (before * 2).clamp(first, LAST_PAUSE))
+}
+
+impl Delivery {
+    /// Gives headless sessions their runner, at whose end the turns of queues come out. Once, before the first look at a
+    /// queue.
+    pub async fn run_turns(self: &Arc<Self>, turns: Turns, ended: mpsc::UnboundedReceiver<Ended>) {
+        let known = turns.of_queues();
+        self.turns.set(turns).unwrap_or_else(|_| unreachable!("delivery has one runner"));
+        self.take_up(known).await;
+        tokio::spawn(Arc::clone(self).hear(ended));
+    }
+
+    /// What an earlier daemon began: turns that are there go on, others never began.
+    async fn take_up(self: &Arc<Self>, known: Vec<(TurnId, Option<SessionId>)>) {
+        let records: Vec<SessionRecord> = self
+            .store
+            .read(|state| {
+                let headless = |r: &&SessionRecord| matches!(r.channel, Channel::Headless { .. });
+                state.records().filter(headless).cloned().collect()
+            })
+            .await
+            .unwrap_or_default();
+        let mut never = Vec::new();
+        {
+            let mut memory = self.memory();
+            for record in &records {
+                memory.runs.learn(record);
+                let Some(id) = record.turn.as_ref().and_then(|t| t.prompt_id.as_deref()) else { continue };
+                match known.iter().find(|(turn, of)| turn.to_string() == id && *of == Some(record.id)) {
+                    Some((turn, _)) => memory.runs.begin(record, *turn),
+                    None => never.push(record.id),
+                }
+            }
+        }
+        for (turn, of) in known {
+            if of.is_none_or(|id| !records.iter().any(|r| r.id == id)) {
+                self.cancel_turn(turn).await;
+            }
+        }
+        for session in never {
+            self.undo(session, "its turn had not begun when the daemon ended").await;
+        }
+    }
+
+    /// Ends a turn of a session that is gone.
+    async fn cancel_turn(&self, turn: TurnId) {
+        let Some(turns) = self.turns.get() else { return };
+        if let Ok(known) = turns.find(&turn.to_string()).await {
+            turns.cancel(&known, Trigger::Cancel);
+        }
+    }
+
+    /// A session was closed: its turn is not let run on.
+    pub(super) fn session_gone(self: &Arc<Self>, session: SessionId) {
+        let turn = self.memory().runs.turns.get(&session).copied();
+        if let Some(turn) = turn {
+            let this = Arc::clone(self);
+            tokio::spawn(async move { this.cancel_turn(turn).await });
+        }
+    }
+
+    /// Looks whether a headless session's next turn may begin, and begins it; gives when to look again.
+    pub(super) async fn headless(
+        self: &Arc<Self>,
+        record: &SessionRecord,
+        waiting: &[queue::Entry],
+    ) -> Option<Instant> {
+        let session = record.id;
+        let waits = |e: &&queue::Entry| matches!(e.receipt, Receipt::Queued | Receipt::Held);
+        let ready = waiting.iter().filter(waits).any(|e| may_enter(e.class(), Boundary::Idle) == Entry::Yes);
+        if !ready {
+            return None;
+        }
+        let now = Instant::now();
+        let capacity = self.store.config().headless.capacity;
+        let gate = {
+            let mut memory = self.memory();
+            let pause = memory.pauses.get(&session).map(|(until, _)| *until).filter(|at| *at > now);
+            if let Some(until) = pause {
+                return Some(until);
+            }
+            match memory.runs.gate(record, capacity, clocks()) {
+                Ok(()) => {
+                    let turn = TurnId::now();
+                    memory.runs.begin(record, turn);
+                    Ok(turn)
+                }
+                Err(held) => {
+                    // Nobody but the end of another turn, or a release, may say that it goes on.
+                    if held.reason != Hold::Busy.as_str() && !memory.runs.waiting.contains(&session) {
+                        memory.runs.waiting.push(session);
+                    }
+                    Err(held)
+                }
+            }
+        };
+        match gate {
+            Ok(turn) => {
+                tokio::spawn(Arc::clone(self).begin_turn(record.clone(), turn));
+                None
+            }
+            Err(held) => {
+                let Held { reason, again } = held;
+                self.note_held(record, waiting, &reason).await;
+                again.map(|again| now + again.min(Duration::from_secs(86_400)))
+            }
+        }
+    }
+
+    /// Writes why messages wait, for each once a reason; a session that waits for its turn among others is `queued`.
+    async fn note_held(&self, record: &SessionRecord, waiting: &[queue::Entry], reason: &str) {
+        let session = record.id;
+        let differs = |e: &&queue::Entry| {
+            matches!(e.receipt, Receipt::Queued | Receipt::Held) && e.reason.as_deref() != Some(reason)
+        };
+        let ids: Vec<(MessageId, u32)> = waiting.iter().filter(differs).map(|e| (e.id, e.attempt)).collect();
+        let queued = reason == Hold::Capacity.as_str() && record.state == State::Idle;
+        if ids.is_empty() && !queued {
+            return;
+        }
+        let reason = reason.to_owned();
+        let written = self.store.write(move |txn| {
+            settle::hold(txn, session, &ids, &reason)?;
+            if queued && txn.session(session)?.record.state == State::Idle {
+                let said = Declaration::new(State::Queued, None, minder_proto::event::Author::Runner);
+                declare(txn, session, said)?;
+            }
+            Ok(())
+        });
+        if let Err(fault) = written.await {
+            tracing::debug!(%session, %fault, "a hold could not be written");
+        }
+    }
+
+    /// From the queue to a turn that runs. The place among those that run was taken before.
+    async fn begin_turn(self: Arc<Self>, record: SessionRecord, turn: TurnId) {
+        let session = record.id;
+        let begun = self.try_begin(&record, turn).await;
+        match begun {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(Unbegun::Held(reason)) => {
+                let waiting = self.waiting(session).await;
+                self.note_held(&record, &waiting, &reason).await;
+            }
+            Err(Unbegun::Refused(fault)) => {
+                tracing::warn!(%session, %fault, "a turn could not be begun");
+                self.undo(session, "a turn could not be begun").await;
+                self.pause(session, PAUSE);
+            }
+        }
+        self.over(session);
+    }
+
+    async fn waiting(&self, session: SessionId) -> Vec<queue::Entry> {
+        let entries = move |state: &crate::store::State| {
+            state.session(session).map(|s| s.inbox.queue.iter().cloned().collect()).unwrap_or_default()
+        };
+        self.store.read(entries).await.unwrap_or_default()
+    }
+
+    async fn try_begin(&self, record: &SessionRecord, turn: TurnId) -> Result<bool, Unbegun> {
+        let Some(turns) = self.turns.get() else { return Ok(false) };
+        let session = record.id;
+        let environment = self.environment(record).await?;
+        let messages = self
+            .store
+            .write_on_files(move |txn, files| {
+                let now = &txn.session(session)?.record;
+                if now.turn.is_some() || !matches!(now.channel, Channel::Headless { .. }) {
+                    return Ok(Vec::new());
+                }
+                batch::take(txn, files, session, turn)
+            })
+            .await
+            .map_err(Unbegun::Refused)?;
+        if messages.is_empty() {
+            return Ok(false);
+        }
+        turns.start(request(record, turn, messages, environment)).await.map_err(Unbegun::Refused)?;
+        Ok(true)
+    }
+
+    /// The variables that were kept, and those of which only the name was.
+    async fn environment(&self, record: &SessionRecord) -> Result<BTreeMap<String, String>, Unbegun> {
+        let mut environment = record.env.clone();
+        if record.env_names.is_empty() {
+            return Ok(environment);
+        }
+        let (names, config) = (record.env_names.clone(), self.store.config().turn.clone());
+        let read = move || env::without_caller(&names, &config, |name| std::env::var(name).ok());
+        let found = tokio::task::spawn_blocking(read).await;
+        let found = found.map_err(|e| Unbegun::Refused(Fault::new(Kind::Internal, e.to_string())))?;
+        match found {
+            Ok(found) => {
+                environment.extend(found);
+                Ok(environment)
+            }
+            Err(error) => Err(Unbegun::Held(format!("{}({error})", Hold::Auth))),
+        }
+    }
+
+    /// Hears of turns that are settled.
+    async fn hear(self: Arc<Self>, mut ended: mpsc::UnboundedReceiver<Ended>) {
+        while let Some(ended) = ended.recv().await {
+            let this = Arc::clone(&self);
+            // One that has to wait for the disk delays no other.
+            tokio::spawn(async move { this.ended(ended).await });
+        }
+    }
+
+    async fn ended(self: Arc<Self>, ended: Ended) {
+        let Some(session) = ended.session else { return };
+        let text = answer_of(&ended).await;
+        let awaited = self.awaited(&ended.messages);
+        if ended.settled.failure.is_none() {
+            self.answer_text(&ended.messages, &text);
+        }
+        let class = ended.settled.failure.map(|_| ended.settled.class.unwrap_or(Class::Runtime));
+        let outcome = outcome_of(&ended, &text);
+        let turn = ended.turn;
+        let written = self
+            .store
+            .write_on_files_patiently(move |txn, files| {
+                let over = settle::Over { ended: &ended, text: &text, awaited: &awaited, now: clocks() };
+                settle::conclude(txn, files, session, over)
+            })
+            .await;
+        match written {
+            Ok(Some(record)) => {
+                let mut memory = self.memory();
+                memory.runs.learn(&record);
+                if record.account_hold.is_none() && class.is_none() {
+                    let account = record.account().to_owned();
+                    memory.runs.release(&account);
+                }
+            }
+            Ok(None) => {}
+            // The daemon goes: the next one is told of this turn again.
+            Err(fault) => return tracing::warn!(%session, %fault, "what a turn led to is not written yet"),
+        }
+        match class {
+            None => drop(self.memory().pauses.remove(&session)),
+            Some(class) => {
+                let before = self.memory().pauses.get(&session).map(|(_, pause)| *pause);
+                self.pause(session, pause_after(class, before));
+            }
+        }
+        // Named after its reply was committed.
+        if let Some(turns) = self.turns.get()
+            && let Ok(known) = turns.find(&turn.to_string()).await
+            && let Err(fault) = turns.finish(&known, outcome)
+        {
+            tracing::warn!(%turn, %fault, "the outcome of a turn could not be named");
+        }
+        self.over(session);
+    }
+
+    /// The session's turn is over: it is looked at again, and so are those that waited for a place.
+    fn over(self: &Arc<Self>, session: SessionId) {
+        let waiting = {
+            let mut memory = self.memory();
+            memory.runs.end(session);
+            std::mem::take(&mut memory.runs.waiting)
+        };
+        self.look_again(session);
+        waiting.into_iter().for_each(|other| self.look_again(other));
+    }
+
+    fn pause(&self, session: SessionId, pause: Duration) {
+        self.memory().pauses.insert(session, (Instant::now() + pause, pause));
+    }
+
+    /// What a turn was given that never began waits again.
+    async fn undo(&self, session: SessionId, note: &'static str) {
+        let undone = self.store.write_on_files_patiently(move |txn, _| {
+            if txn.session(session).is_err() {
+                return Ok(());
+            }
+            settle::undo(txn, session, Some(note.to_owned()))
+        });
+        if let Err(fault) = undone.await {
+            tracing::warn!(%session, %fault, "what a turn was to be given is not given back yet");
+        }
+    }
+}
+
+/// Why no turn was begun.
+enum Unbegun {
+    /// Something is missing that only a person can give.
+    Held(String),
+    /// It could not be.
+    Refused(Fault),
+}
+
+fn request(
+    record: &SessionRecord,
+    turn: TurnId,
+    messages: Vec<Message>,
+    env: BTreeMap<String, String>,
+) -> Request {
+    let adapter = record.harness.clone().unwrap_or_else(|| "command".to_owned());
+    let conversation = record.live_binding().filter(|b| b.harness == adapter).map(|b| b.id.clone());
+    let argv = match &record.channel {
+        Channel::Headless { argv } => argv.clone(),
+        _ => Vec::new(),
+    };
+    Request {
+        turn,
+        seat: record.label.clone(),
+        session: Some(record.id),
+        by: None,
+        event_type: Some("message".to_owned()),
+        purpose: Purpose::Queue { messages: messages.iter().map(|m| m.id).collect() },
+        caller: Caller::Elsewhere,
+        policy: Asked::default(),
+        budget_ms: None,
+        input: Input::Messages(messages),
+        argv,
+        conversation,
+        fresh: Uuid::new_v4(),
+        dir: record.dir.clone(),
+        env,
+        adapter,
+    }
+}
+
+fn outcome_of(ended: &Ended, text: &str) -> Outcome {
+    match ended.settled.failure {
+        Some(_) => Outcome::Failed,
+        None if ended.silent || text.trim().is_empty() => Outcome::Silent,
+        None => Outcome::Delivered,
+    }
+}
+
+/// The turn's whole answer: the adapter's final text, else what the program wrote.
+async fn answer_of(ended: &Ended) -> String {
+    if let Some(text) = &ended.settled.text {
+        return text.clone();
+    }
+    let Some(file) = ended.settled.stdout.as_ref().map(PathBuf::from) else { return String::new() };
+    let read = move || minder_proto::whole::beginning(&file, ANSWER_FILE_MAX).unwrap_or_default();
+    let bytes = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+    String::from_utf8_lossy(&bytes).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_are_longer_where_the_other_side_has_a_bad_hour() {
+        let mut pause = None;
+        let mut seconds = Vec::new();
+        for _ in 0..9 {
+            pause = Some(pause_after(Class::Runtime, pause));
+            seconds.push(pause.map_or(0, |p| p.as_secs()));
+        }
+        assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 320, 600, 600]);
+        assert_eq!(pause_after(Class::Unavailable, None), LONG_PAUSE);
+        assert_eq!(pause_after(Class::RateLimit, Some(PAUSE)), LONG_PAUSE);
+    }
+}

@@ -1,0 +1,163 @@
+//! The way of a message through a turn and back.
+
+use minder_proto::event::{Author, Body, Receipt};
+use minder_proto::rpc;
+use minder_proto::state::State;
+use minder_proto::turn::{Failure, Outcome};
+use minder_tests::files;
+use minder_tests::process::Process;
+
+use super::{folder, lines, session, until, written};
+use crate::world::{LIMIT, World, must, ran};
+
+#[test]
+fn a_message_is_answered_by_the_turn_that_it_starts() {
+    let world = World::new();
+    let _daemon = world.start();
+    let w = session(&world, "w", "cat > prompt; echo the answer");
+    let sent = ran(&mut world.minder(["send", "w", "--wait", "-"]), b"what is it?\n");
+    assert_eq!((sent.code, sent.out.as_str()), (0, "the answer\n"), "{sent:?}");
+    let prompt = written(&world, "w", "prompt", |_| true);
+    assert!(
+        prompt.starts_with("[minder] message ") && prompt.trim_end().ends_with("what is it?"),
+        "{prompt}"
+    );
+
+    let moves: Vec<_> = w.moves().into_iter().map(|(_, m)| (m.to, m.by, m.turn_end)).collect();
+    assert_eq!(moves, [(State::Working, Author::Runner, false), (State::Idle, Author::Runner, true)]);
+    let [line] = &lines(&world, "w", 1)[..] else { panic!("one turn") };
+    assert_eq!((line.outcome, line.session), (Outcome::Delivered, Some(w.id)));
+    let told = w.events().into_iter().filter(|e| matches!(e.body, Body::Turn { .. })).count();
+    assert_eq!(told, 1);
+    assert!(w.queue().is_empty());
+    let run = world.home().turns().join("run");
+    files::wait_for(&run, LIMIT, || run.read_dir().unwrap().next().is_none().then_some(())).unwrap();
+}
+
+#[test]
+fn what_stalls_is_told_as_failed_within_its_windows_and_leaves_nothing() {
+    let world = World::with("[turn]\nstall = { command = \"1s\" }\ncancel_grace = \"1s\"\n");
+    let _daemon = world.start();
+    let w = session(&world, "w", "trap '' TERM; echo $$ > pid; sleep 600 & sleep 600");
+    let sent = ran(&mut world.minder(["send", "w", "--wait", "-"]), b"hello\n");
+    assert_eq!(sent.code, 4, "{sent:?}");
+    let pid: u32 = written(&world, "w", "pid", |text| text.ends_with('\n')).trim().parse().unwrap();
+    assert!(Process::open(pid).unwrap().is_none_or(|p| p.wait(LIMIT)));
+    let line = &lines(&world, "w", 1)[0];
+    assert_eq!((line.failure, line.killed, line.survivors), (Some(Failure::Stall), true, 0));
+    assert!(line.killed_processes >= 2, "{line:?}");
+    let (_, last) = w.moves().pop().unwrap();
+    assert_eq!((last.to, last.by), (State::Error, Author::Runner));
+    assert!(last.note.unwrap().starts_with("turn failed: stall"));
+    until(&w, |queue| queue.iter().all(|(r, _)| *r != Receipt::Handed) && !queue.is_empty());
+}
+
+#[test]
+fn two_who_answer_by_turns_come_to_an_end() {
+    let world = World::new();
+    let _daemon = world.start();
+    let mut client = world.client();
+    let asker = world.session("asker");
+    let [a, b] = ["a", "b"].map(|l| session(&world, l, "cat >> prompts; echo 'so it is'"));
+    let ask = rpc::Send { to: Some("a".to_owned()), body: "is it?".to_owned(), ..asker.letter(&a, "") };
+    let asked = must(&mut client, &ask).id;
+    let answered = || asker.messages().into_iter().find(|(_, m)| m.reply_to == Some(asked));
+    let (_, answer) = files::wait_for(&asker.file("timeline.jsonl"), LIMIT, answered).unwrap();
+    assert_eq!((answer.body.as_str(), answer.from), ("so it is", a.party()));
+
+    // From one to the other: its answer starts a turn, and that turn's answer goes nowhere.
+    let through = format!("--as {} send b -", a.id);
+    ran(&mut world.minder(through.split(' ')), b"and?\n").ok();
+    lines(&world, "b", 1);
+    lines(&world, "a", 2);
+    until(&a, |queue| queue.is_empty());
+    assert!(b.queue().is_empty(), "{:?}", b.queue());
+    assert_eq!(b.messages().len(), 1);
+}
+
+#[test]
+fn what_the_session_says_in_its_turn_is_its_own_word_and_stands() {
+    let world = World::new();
+    let _daemon = world.start();
+    let boss = world.session("boss");
+    let minder = world.isolated.program("minder").unwrap().display().to_string();
+    let script =
+        format!("cat > prompt; {minder} state review --note 'look at it' 2> said && echo done with it");
+    let w = session(&world, "w", &script);
+    boss.watch(&mut world.client(), &w);
+    ran(&mut world.minder(["send", "w", "--wait", "-"]), b"do it\n").ok();
+    let said = std::fs::read_to_string(folder(&world, "w").join("said")).unwrap();
+    let moves: Vec<_> = w.moves().into_iter().map(|(_, m)| (m.to, m.by)).collect();
+    assert_eq!(moves, [(State::Working, Author::Runner), (State::Review, Author::Agent)], "{said}");
+}
+
+#[test]
+fn who_says_that_there_is_nothing_to_say_sends_nothing() {
+    let world = World::new();
+    let _daemon = world.start();
+    let asker = world.session("asker");
+    let w = session(&world, "w", "cat > prompt; echo NO_REPLY");
+    must(&mut world.client(), &asker.letter(&w, "fyi"));
+    assert_eq!(lines(&world, "w", 1)[0].outcome, Outcome::Silent);
+    until(&w, |queue| queue.is_empty());
+    assert!(asker.messages().is_empty());
+}
+
+#[test]
+fn f6_a_turn_of_a_queue_goes_on_without_a_daemon_and_is_answered_once() {
+    let world = World::new();
+    let daemon = world.start();
+    let asker = world.session("asker");
+    let w = session(&world, "w", "cat >> prompts; echo x >> runs; read -r go < gate; echo 'the answer'");
+    let gate = folder(&world, "w").join("gate");
+    nix::unistd::mkfifo(&gate, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    must(&mut world.client(), &asker.letter(&w, "one"));
+    written(&world, "w", "runs", |text| text.ends_with('\n'));
+    daemon.kill();
+    let daemon = world.start();
+    daemon.kill();
+    // It ends while nobody is there.
+    std::fs::write(&gate, "go\n").unwrap();
+    let run = world.home().turns().join("run");
+    let result = run.read_dir().unwrap().next().unwrap().unwrap().path().join("result.json");
+    files::wait_for(&result, LIMIT, || result.exists().then_some(())).unwrap();
+    let _daemon = world.start();
+    let line = &lines(&world, "w", 1)[0];
+    assert_eq!((line.outcome, line.adopted), (Outcome::Delivered, 2));
+    until(&w, |queue| queue.is_empty());
+    let answers: Vec<_> = asker.messages().into_iter().map(|(_, m)| m.body).collect();
+    assert_eq!(answers, ["the answer"]);
+    assert_eq!(written(&world, "w", "runs", |_| true), "x\n", "nothing ran twice");
+}
+
+#[test]
+fn f7_what_was_cancelled_or_closed_does_not_run_again() {
+    let world = World::new();
+    let daemon = world.start();
+    let mut client = world.client();
+    let asker = world.session("asker");
+    let script = "cat >> prompts; echo $$ >> runs; exec sleep 600";
+    let [w, v] = ["w", "v"].map(|l| session(&world, l, script));
+    for to in [&w, &v] {
+        must(&mut client, &asker.letter(to, "one"));
+    }
+    let pids =
+        ["w", "v"].map(|l| written(&world, l, "runs", |t| t.ends_with('\n')).trim().parse::<u32>().unwrap());
+    let rows = must(&mut client, &rpc::TurnList::default()).turns;
+    let turn = rows.iter().find(|row| row.session == Some(w.id)).unwrap().turn;
+    must(&mut client, &rpc::TurnCancel { caller: None, id: turn.to_string() });
+    assert_eq!(world.run("close v").code, 0);
+    let told = || (asker.messages().len() >= 2).then_some(());
+    files::wait_for(&asker.file("timeline.jsonl"), LIMIT, told).unwrap();
+    for pid in pids {
+        assert!(Process::open(pid).unwrap().is_none_or(|p| p.wait(LIMIT)));
+    }
+    until(&w, |queue| queue.is_empty());
+    daemon.kill();
+    let _daemon = world.start();
+    assert_eq!(must(&mut world.client(), &rpc::TurnList::default()).turns, []);
+    for label in ["w", "v"] {
+        assert_eq!(lines(&world, label, 1).len(), 1);
+        assert_eq!(written(&world, label, "runs", |_| true).lines().count(), 1);
+    }
+}
