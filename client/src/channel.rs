@@ -1,8 +1,11 @@
 //! The options that say how messages get into a session.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, ValueEnum};
 use minder_proto::record::Channel;
 
+use crate::environment;
 use crate::fault::CommandError;
 
 /// `--channel C`, and the program of `exec` after `--`.
@@ -44,6 +47,11 @@ impl ChannelOptions {
             (None, true) => Ok(None),
         }
     }
+}
+
+/// What a call brings of this environment for a channel whose turns no caller starts.
+pub fn environment(channel: Option<&Channel>) -> BTreeMap<String, String> {
+    if matches!(channel, Some(Channel::Headless { .. })) { environment::own() } else { BTreeMap::new() }
 }
 
 #[cfg(test)]

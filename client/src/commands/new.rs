@@ -1,19 +1,16 @@
 //! `session new`: registers a session and prints its id.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use minder_proto::error::exit;
 use minder_proto::label;
-use minder_proto::record::Channel;
 use minder_proto::rpc::Create;
 use uuid::Uuid;
 
-use crate::channel::ChannelOptions;
+use crate::channel::{self, ChannelOptions};
 use crate::cli::Outcome;
 use crate::context::Context;
-use crate::environment;
 use crate::fault::CommandError;
 use crate::link::as_caller;
 
@@ -60,10 +57,8 @@ pub fn run(args: NewArgs, context: &mut Context) -> Outcome {
         label::check(label).map_err(|e| CommandError::usage(e.to_string()))?;
     }
     let channel = args.channel.read()?;
-    // What its turns get is kept when it is made: none of it is a secret.
-    let headless = matches!(channel, Some(Channel::Headless { .. }));
     let create = Create {
-        env: if headless { environment::own() } else { BTreeMap::new() },
+        env: channel::environment(channel.as_ref()),
         caller: as_caller(&context.caller),
         label: args.label,
         title: args.title,

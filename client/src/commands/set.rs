@@ -6,7 +6,7 @@ use minder_proto::label;
 use minder_proto::rpc::Set;
 use minder_proto::text::one_line;
 
-use crate::channel::ChannelOptions;
+use crate::channel::{self, ChannelOptions};
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::fault::CommandError;
@@ -47,13 +47,15 @@ pub fn run(args: SetArgs, context: &mut Context) -> Outcome {
     if let Some(label) = &args.label {
         label::check(label).map_err(|e| CommandError::usage(e.to_string()))?;
     }
+    let channel = args.channel.read()?;
     let set = Set {
         caller: as_caller(&context.caller),
         session: args.session,
         label: args.label,
         title: args.title,
         parent: args.parent,
-        channel: args.channel.read()?,
+        env: channel::environment(channel.as_ref()),
+        channel,
         harness: args.harness,
         harness_id: args.harness_id,
     };

@@ -79,7 +79,11 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
                 (dir.clone(), call.channel.clone(), call.primary),
             );
             let key = call.key.clone();
-            let kept = kept_for_turns(&call, &txn.config().turn)?;
+            let kept = {
+                let harness =
+                    call.harness.as_deref().or(itself.as_ref().map(|(harness, _)| harness.as_str()));
+                kept_for_turns(call.channel.as_ref(), harness, &call.env, &txn.config().turn)?
+            };
             let run = |txn: &mut Txn<'_>| {
                 let (harness, conversation, process) = match itself {
                     Some((harness, id)) => {
@@ -147,18 +151,20 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
 
 /// What turns that no caller starts get of the environment in which their session was made.
 fn kept_for_turns(
-    call: &Create,
+    channel: Option<&Channel>,
+    harness: Option<&str>,
+    environment: &BTreeMap<String, String>,
     config: &config::Turn,
 ) -> Result<(BTreeMap<String, String>, Vec<String>), Fault> {
-    let Some(Channel::Headless { argv }) = &call.channel else { return Ok(Default::default()) };
-    let name = call.harness.as_deref().unwrap_or("command");
+    let Some(Channel::Headless { argv }) = channel else { return Ok(Default::default()) };
+    let name = harness.unwrap_or("command");
     let adapter = adapter::by_name(name)
         .ok_or_else(|| Fault::new(Kind::InvalidParams, format!("no turn of {name:?} can be run")))?;
     if adapter.stdout_is_reply() && argv.is_empty() {
         let why = "channel headless needs a harness, or the program that is run for what comes";
         return Err(Fault::new(Kind::InvalidParams, why));
     }
-    Ok(env::keep(&call.env, adapter.env, &config.env_pass))
+    Ok(env::keep(environment, adapter.env, &config.env_pass))
 }
 
 fn shown(session: &Session) -> GetAnswer {
@@ -283,8 +289,16 @@ async fn set(ctx: &Context, call: Set, origin: Origin) -> Result<SetAnswer, Faul
                 Some(text) => Some(session::selected_one(txn.state(), &home, text, who.session())?),
                 None => None,
             };
-            let changes =
-                Changes { label: call.label, title: call.title, parent, channel: call.channel, conversation };
+            let harness = txn.session(id)?.record.harness.as_deref();
+            let env = kept_for_turns(call.channel.as_ref(), harness, &call.env, &txn.config().turn)?;
+            let changes = Changes {
+                label: call.label,
+                title: call.title,
+                parent,
+                channel: call.channel,
+                env,
+                conversation,
+            };
             let lines = session::set(txn, id, changes)?;
             Ok(SetAnswer { session: id, changed: lines })
         })

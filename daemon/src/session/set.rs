@@ -1,5 +1,7 @@
 //! A record is changed: label, title, parent, channel, or a conversation bound by hand. One commit.
 
+use std::collections::BTreeMap;
+
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Body;
 use minder_proto::id::{Party, SessionId};
@@ -21,6 +23,8 @@ pub struct Changes {
     pub parent: Option<SessionId>,
     /// A new way in.
     pub channel: Option<Channel>,
+    /// What turns that no caller starts get, where the new way in has such.
+    pub env: (BTreeMap<String, String>, Vec<String>),
     /// A conversation: harness and its id.
     pub conversation: Option<(String, String)>,
 }
@@ -71,7 +75,12 @@ pub fn set(txn: &mut Txn<'_>, id: SessionId, changes: Changes) -> Result<Vec<Str
     }
     if let Some(channel) = changes.channel.filter(|c| *c != record.channel) {
         let (from, to) = (record.channel.as_str().to_owned(), channel.as_str().to_owned());
-        txn.edit(id, |r| r.channel = channel)?;
+        let (env, env_names) = changes.env;
+        txn.edit(id, |r| {
+            r.channel = channel;
+            r.env = env;
+            r.env_names = env_names;
+        })?;
         note(txn, "channel", Some(from), Some(to))?;
     }
     if let Some((harness, harness_id)) = changes.conversation {

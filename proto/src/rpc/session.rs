@@ -189,6 +189,9 @@ pub struct Set {
     /// A new way in.
     #[serde(default)]
     pub channel: Option<Channel>,
+    /// For channel `headless`, as in `session.create`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
     /// Bind a conversation: its harness …
     #[serde(default)]
     pub harness: Option<String>,
