@@ -42,6 +42,10 @@ fn record(label: &str) -> SessionRecord {
         turn: None,
         last_turn: None,
         last_end: None,
+        env: std::collections::BTreeMap::new(),
+        env_names: Vec::new(),
+        circuit: None,
+        account_hold: None,
         unknown: serde_json::Map::new(),
     }
 }

@@ -180,7 +180,7 @@ fn failed(
     } else {
         let (dead, again): (Vec<_>, Vec<_>) = entries.into_iter().partition(|e| e.attempt >= most);
         if !dead.is_empty() {
-            let why = format!("{} turns with it failed, the last of {failure}", most);
+            let why = format!("{most} turns with it failed, the last of {failure}");
             bury(txn, files, party, &dead, "refused", &why)?;
         }
         give_back(txn, party, &again.iter().map(|e| e.id).collect::<Vec<_>>())?;

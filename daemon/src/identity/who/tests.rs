@@ -178,6 +178,7 @@ fn a_process_of_another_boot_or_time_is_another_process() {
             comm: String::new(),
             argv0: String::new(),
             harness: Some("claude"),
+            minds: None,
         };
         change(&mut ancestor.process);
         let found = identify(None, &Ancestry::known(vec![ancestor]), &state);

@@ -236,6 +236,7 @@ fn perform(
                 title: title.map(str::to_owned),
                 parent: some(parent),
                 channel: None,
+                env: Default::default(),
                 conversation: conversation.map(|c| ("claude".to_owned(), c.to_owned())),
             };
             Outcome::Set(session::set(txn, id(session), changes)?.len())
