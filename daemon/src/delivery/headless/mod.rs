@@ -119,8 +119,10 @@ impl Delivery {
     /// Ends a turn of a session that is gone.
     async fn cancel_turn(&self, turn: TurnId) {
         let Some(turns) = self.turns.get() else { return };
-        if let Ok(known) = turns.find(&turn.to_string()).await {
-            turns.cancel(&known, Trigger::Cancel);
+        if let Ok(known) = turns.find(&turn.to_string()).await
+            && let Err(fault) = turns.cancel(&known, Trigger::Cancel).await
+        {
+            tracing::warn!(%turn, %fault, "the turn of a session that is gone could not be ended");
         }
     }
 

@@ -38,7 +38,7 @@ fn m7_a_quota_is_met_once_and_tried_now_and_then() {
 
     std::fs::write(super::folder(&world, "w").join("paid"), "").unwrap();
     assert!(world.run("account release w").ok().contains("1 session may go on"));
-    until(&w, |queue| queue.is_empty());
+    until(&w, <[_]>::is_empty);
     assert_eq!(shown(), []);
     // Twenty at a time.
     assert_eq!(lines(&world, "w", 3).len(), 3);
@@ -67,7 +67,7 @@ fn three_crashes_in_a_row_open_the_circuit_of_that_session_alone() {
     assert_eq!(waited.code, 3, "{waited:?}");
     std::fs::write(super::folder(&world, "v").join("well"), "").unwrap();
     must(&mut client, &asker.letter(&v, "one"));
-    until(&v, |queue| queue.is_empty());
+    until(&v, <[_]>::is_empty);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn so_many_turns_at_once_and_the_next_is_queued() {
     minder_tests::files::wait_for(&all[1].file("timeline.jsonl"), crate::world::LIMIT, queued).unwrap();
     for (agent, gate) in all.iter().zip(&gates) {
         std::fs::write(gate, "go\n").unwrap();
-        until(agent, |queue| queue.is_empty());
+        until(agent, <[_]>::is_empty);
     }
     let states: Vec<_> = all[1].moves().into_iter().map(|(_, m)| m.to).collect();
     assert_eq!(states, [State::Queued, State::Working, State::Idle]);

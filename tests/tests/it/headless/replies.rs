@@ -70,7 +70,7 @@ fn two_who_answer_by_turns_come_to_an_end() {
     ran(&mut world.minder(through.split(' ')), b"and?\n").ok();
     lines(&world, "b", 1);
     lines(&world, "a", 2);
-    until(&a, |queue| queue.is_empty());
+    until(&a, <[_]>::is_empty);
     assert!(b.queue().is_empty(), "{:?}", b.queue());
     assert_eq!(b.messages().len(), 1);
 }
@@ -99,7 +99,7 @@ fn who_says_that_there_is_nothing_to_say_sends_nothing() {
     let w = session(&world, "w", "cat > prompt; echo NO_REPLY");
     must(&mut world.client(), &asker.letter(&w, "fyi"));
     assert_eq!(lines(&world, "w", 1)[0].outcome, Outcome::Silent);
-    until(&w, |queue| queue.is_empty());
+    until(&w, <[_]>::is_empty);
     assert!(asker.messages().is_empty());
 }
 
@@ -124,7 +124,7 @@ fn f6_a_turn_of_a_queue_goes_on_without_a_daemon_and_is_answered_once() {
     let _daemon = world.start();
     let line = &lines(&world, "w", 1)[0];
     assert_eq!((line.outcome, line.adopted), (Outcome::Delivered, 2));
-    until(&w, |queue| queue.is_empty());
+    until(&w, <[_]>::is_empty);
     let answers: Vec<_> = asker.messages().into_iter().map(|(_, m)| m.body).collect();
     assert_eq!(answers, ["the answer"]);
     assert_eq!(written(&world, "w", "runs", |_| true), "x\n", "nothing ran twice");
@@ -152,7 +152,7 @@ fn f7_what_was_cancelled_or_closed_does_not_run_again() {
     for pid in pids {
         assert!(Process::open(pid).unwrap().is_none_or(|p| p.wait(LIMIT)));
     }
-    until(&w, |queue| queue.is_empty());
+    until(&w, <[_]>::is_empty);
     daemon.kill();
     let _daemon = world.start();
     assert_eq!(must(&mut world.client(), &rpc::TurnList::default()).turns, []);
