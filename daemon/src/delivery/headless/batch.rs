@@ -60,7 +60,8 @@ pub fn take(
         }
         bytes += text.len();
         words = words.or_else(|| Some(message.body).filter(|b| !b.is_empty()));
-        given.push(Message { id: entry.id, text });
+        // Attempts that never came to an end were taken back.
+        given.push(Message { id: entry.id, text, failed: entry.attempt });
         entries.push(entry);
     }
     if !lost.is_empty() {

@@ -175,7 +175,15 @@ fn failed(
     let entries: Vec<queue::Entry> =
         given.iter().filter_map(|id| txn.session(session).ok()?.inbox.queue.get(*id).cloned()).collect();
     let most = txn.config().delivery.max_attempts;
-    if failure == Failure::Cancelled {
+    // What the harness has done with is not given to it again, whatever the rest of the turn came to.
+    let (taken, entries): (Vec<_>, Vec<_>) =
+        entries.into_iter().partition(|e| over.ended.taken.contains(&e.id));
+    for entry in taken {
+        settle(txn, party, &entry, "turn", CHANNEL)?;
+    }
+    if failure == Failure::SupervisorLost {
+        never_given(txn, session, &entries)?;
+    } else if failure == Failure::Cancelled {
         bury(txn, files, party, &entries, "cancelled", "its turn was cancelled")?;
     } else {
         let (dead, again): (Vec<_>, Vec<_>) = entries.into_iter().partition(|e| e.attempt >= most);
@@ -214,11 +222,21 @@ fn failed(
     })
 }
 
+/// An attempt of which nothing is known was none: the same id is given again.
+fn never_given(txn: &mut Txn<'_>, session: SessionId, entries: &[queue::Entry]) -> Result<(), Fault> {
+    for entry in entries {
+        let attempt = entry.attempt.saturating_sub(1);
+        txn.receipt(Party::Session(session), entry.id, Receipt::Queued, None, attempt, None)?;
+    }
+    Ok(())
+}
+
 /// A turn that never began: what it was given waits again.
 pub fn undo(txn: &mut Txn<'_>, session: SessionId, note: Option<String>) -> Result<(), Fault> {
-    let party = Party::Session(session);
     let given = batch::handed(txn, session)?;
-    give_back(txn, party, &given)?;
+    let queue = &txn.session(session)?.inbox.queue;
+    let entries: Vec<queue::Entry> = given.iter().filter_map(|id| queue.get(*id).cloned()).collect();
+    never_given(txn, session, &entries)?;
     let Some(turn) = txn.edit(session, |r| r.turn.take())? else { return Ok(()) };
     let record = &txn.session(session)?.record;
     if turn.by != TurnOrigin::Notice && record.state == State::Working && record.state_by == Author::Runner {
