@@ -198,7 +198,7 @@ impl Shim {
             }
             Ok(read) => {
                 let bytes = &piece[..read];
-                // What cannot be kept is counted all the same.
+                // What cannot be kept is counted all the same, and then more was said than is there.
                 let _ = self.spool.stdout(bytes);
                 let progress = self.lines.is_none();
                 self.tell(Event::Output { stream: Stream::Stdout, bytes: read as u64, progress });
@@ -299,6 +299,8 @@ impl Shim {
             let left = within / 5;
             let marked = tree::kill_marked(&self.spec.turn, left);
             swept.killed += marked.killed;
+            // What the first sweep could not kill has the marker too.
+            swept.survivors.retain(|one| !marked.survivors.contains(one));
             swept.survivors.extend(marked.survivors);
         }
         if let Some(event) = exited {

@@ -19,6 +19,8 @@ pub struct Spool {
     head: File,
     head_len: u64,
     head_max: u64,
+    /// A piece of it could not be written: what is there stays a beginning, and is not the whole.
+    head_torn: bool,
     stdout_tail: Option<Tail>,
     stderr: Tail,
 }
@@ -27,14 +29,18 @@ impl Spool {
     /// Empty files in the folder that this process is in; `head_max` bytes of standard output are kept.
     pub fn create(head_max: u64) -> io::Result<Self> {
         let stderr = Tail::create(STDERR)?;
-        Ok(Self { head: create(STDOUT)?, head_len: 0, head_max, stdout_tail: None, stderr })
+        let head = create(STDOUT)?;
+        Ok(Self { head, head_len: 0, head_max, head_torn: false, stdout_tail: None, stderr })
     }
 
     /// Bytes of standard output.
     pub fn stdout(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.head_torn {
+            return Ok(());
+        }
         let room = usize::try_from(self.head_max - self.head_len).unwrap_or(usize::MAX);
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
-        self.head.write_all_at(head, self.head_len)?;
+        self.head.write_all_at(head, self.head_len).inspect_err(|_| self.head_torn = true)?;
         self.head_len += head.len() as u64;
         if rest.is_empty() {
             return Ok(());
@@ -52,7 +58,7 @@ impl Spool {
 
     /// Forgets what a run wrote that is begun anew.
     pub fn forget(&mut self) -> io::Result<()> {
-        (self.head_len, self.stderr.len) = (0, 0);
+        (self.head_len, self.head_torn, self.stderr.len) = (0, false, 0);
         self.head.set_len(0)?;
         self.stderr.file.set_len(0)?;
         if self.stdout_tail.take().is_some() {
@@ -119,4 +125,42 @@ impl Tail {
 
 fn create(name: &str) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behind_a_piece_that_could_not_be_written_nothing_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("head");
+        let writable = File::create(&path).unwrap();
+        let stderr = Tail { file: tempfile::tempfile().unwrap(), len: 0 };
+        let head = File::open(&path).unwrap();
+        let mut spool =
+            Spool { head, head_len: 0, head_max: 100, head_torn: false, stdout_tail: None, stderr };
+        spool.stdout(b"lost").unwrap_err();
+        spool.head = writable;
+        spool.stdout(b"found").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_tail_is_the_end_of_what_came() {
+        let mut tail = Tail { file: tempfile::tempfile().unwrap(), len: 0 };
+        let mut all = Vec::new();
+        for number in 0..300_u32 {
+            let piece: Vec<u8> =
+                (0..7_777_u32).map(|n| u8::try_from((n * 31 + number) % 251).unwrap()).collect();
+            tail.append(&piece).unwrap();
+            assert!(tail.len <= ROOM);
+            all.extend(piece);
+        }
+        tail.cut().unwrap();
+        let mut kept = vec![0; TAIL_MAX];
+        tail.file.read_exact_at(&mut kept, 0).unwrap();
+        assert!(kept == all[all.len() - TAIL_MAX..]);
+        assert_eq!(tail.file.metadata().unwrap().len(), TAIL_MAX as u64);
+    }
 }
