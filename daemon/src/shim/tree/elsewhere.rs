@@ -32,7 +32,7 @@ impl Look {
     }
 
     /// The children of a process.
-    pub fn children(&self, of: i32) -> Vec<i32> {
+    pub fn children(&self, of: i32, _threads: bool) -> Vec<i32> {
         self.parents.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| *pid).collect()
     }
 }
@@ -47,7 +47,7 @@ pub fn look(pid: i32) -> Option<Seen> {
     let start = start.fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let command = words.collect::<Vec<_>>().join(" ");
     let command = command.rsplit('/').next().unwrap_or_default().to_owned();
-    Some(Seen { ppid, start, command, ended })
+    Some(Seen { ppid, start, command, threads: false, ended })
 }
 
 /// Signals this process; false if it is no more.

@@ -31,19 +31,22 @@ impl Look {
         Self { parents: (!listed).then(all) }
     }
 
-    /// The children of a process, also those of its threads.
-    pub fn children(&self, of: i32) -> Vec<i32> {
+    /// The children of a process; also those of its threads, where it has any.
+    pub fn children(&self, of: i32, threads: bool) -> Vec<i32> {
         if let Some(parents) = &self.parents {
             return parents.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| *pid).collect();
         }
         let mut found = Vec::new();
-        let mut text = String::new();
-        for task in std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten() {
-            text.clear();
-            let read = File::open(task.path().join("children")).and_then(|mut f| f.read_to_string(&mut text));
-            if read.is_ok() {
-                found.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
-            }
+        let mut of_task = |task: &str| {
+            let text =
+                std::fs::read_to_string(format!("/proc/{of}/task/{task}/children")).unwrap_or_default();
+            found.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+        };
+        if threads {
+            let tasks = std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
+            tasks.for_each(|task| task.file_name().to_str().map_or((), &mut of_task));
+        } else {
+            of_task(&of.to_string());
         }
         found
     }
@@ -68,8 +71,11 @@ fn parse(stat: &str) -> Option<Seen> {
     let mut fields = after.split_ascii_whitespace();
     let state = fields.next()?;
     let ppid = fields.next()?.parse().ok()?;
-    let start = fields.nth(17)?.parse().ok()?;
-    Some(Seen { ppid, start, command: command.to_owned(), ended: matches!(state, "Z" | "X") })
+    let threads = fields.nth(15)?.parse::<u32>().ok()? > 1;
+    let start = fields.nth(1)?.parse().ok()?;
+    // A first thread that has ended beside others that have not is no end.
+    let ended = matches!(state, "Z" | "X") && !threads;
+    Some(Seen { ppid, start, command: command.to_owned(), threads, ended })
 }
 
 /// Holds a process if it still is the one that was looked at.
@@ -134,9 +140,13 @@ mod tests {
     #[test]
     fn a_name_may_look_like_anything() {
         let line = "42 (a) Z 7 (b)) S 12 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3";
-        let seen = parse(line).unwrap();
-        assert_eq!(seen, Seen { ppid: 12, start: 98765, command: "a) Z 7 (b)".to_owned(), ended: false });
+        let command = "a) Z 7 (b)".to_owned();
+        assert_eq!(parse(line), Some(Seen { ppid: 12, start: 98765, command, threads: false, ended: false }));
         assert!(parse("42 (sh) Z 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0").unwrap().ended);
+        assert!(
+            !parse("42 (sh) Z 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 2 0 5 0").unwrap().ended,
+            "a thread lives"
+        );
         assert_eq!(parse("nothing"), None);
     }
 

@@ -39,12 +39,14 @@ pub struct Swept {
     pub survivors: Vec<Survivor>,
 }
 
-/// A process as it was looked at.
+/// A process as it was looked at; equal if it is the same and has the same parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     ppid: i32,
     start: u64,
     command: String,
+    /// It may have children of more threads than one.
+    threads: bool,
     /// It has ended, and only its parent has not noticed.
     ended: bool,
 }
@@ -153,7 +155,7 @@ fn walk(own: i32, seeds: &BTreeSet<i32>, told: &mut impl FnMut(i32, &Seen)) -> B
     let look = system::Look::new();
     let mut found = BTreeMap::new();
     let mut open: Vec<(i32, Option<i32>)> = if seeds.is_empty() {
-        look.children(own).into_iter().map(|pid| (pid, Some(own))).collect()
+        look.children(own, false).into_iter().map(|pid| (pid, Some(own))).collect()
     } else {
         seeds.iter().map(|pid| (*pid, None)).collect()
     };
@@ -167,8 +169,9 @@ fn walk(own: i32, seeds: &BTreeSet<i32>, told: &mut impl FnMut(i32, &Seen)) -> B
             continue;
         }
         told(pid, &seen);
+        let threads = seen.threads;
         found.insert(pid, seen);
-        open.extend(look.children(pid).into_iter().map(|child| (child, Some(pid))));
+        open.extend(look.children(pid, threads).into_iter().map(|child| (child, Some(pid))));
     }
     found
 }
