@@ -12,6 +12,10 @@ fn main() {
     if Path::new("node/node_modules/.bin/claude").exists() {
         println!("cargo::rustc-cfg=claude");
     }
+    println!("cargo::rustc-check-cfg=cfg(codex)");
+    if Path::new("node/node_modules/.bin/codex").exists() {
+        println!("cargo::rustc-cfg=codex");
+    }
     println!("cargo::rustc-check-cfg=cfg(root)");
     // The owner of this process's folder in /proc is who it runs as.
     if std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0) {

@@ -6,6 +6,7 @@
 //! | [`isolate`] | a folder that holds every home, commands with nothing inherited, an end of all that was started |
 //! | [`model`] | the scripted model: the prompt says what it answers, the test sees what it was asked |
 //! | [`claude`] | Claude Code with its first-run questions answered, headless or in a terminal; recording hooks |
+//! | [`codex`] | Codex as a person has it, for runs of it |
 //! | [`fake`] | stand-ins for a harness: one that does what a script says, one that runs hooks |
 //! | [`tmux`] | a private tmux server: keys, pastes, screens |
 //! | [`crash`] | the crash harness: a daemon that is killed, and histories that its store is held against |
@@ -44,6 +45,7 @@
 //! it holds directives: begin prompts with plain words.
 
 pub mod claude;
+pub mod codex;
 pub mod crash;
 mod dispositions;
 pub mod fake;

@@ -44,6 +44,16 @@ impl Wire for Messages {
         };
         json!({"type": "error", "error": {"type": kind, "message": "scripted"}})
     }
+
+    fn limit(&self, until: u64) -> (Vec<(&'static str, String)>, Value) {
+        let headers = vec![
+            ("anthropic-ratelimit-unified-status", "rejected".to_owned()),
+            ("anthropic-ratelimit-unified-reset", until.to_string()),
+            ("anthropic-ratelimit-unified-representative-claim", "seven_day".to_owned()),
+            ("x-should-retry", "false".to_owned()),
+        ];
+        (headers, self.error(429))
+    }
 }
 
 /// Claude Code sends a JSON object as text in the field that the API has for the caller's user.

@@ -130,9 +130,15 @@ impl<'a> Responder<'a> {
 
     /// A whole answer.
     pub fn json(&mut self, status: u16, body: &Value) -> io::Result<()> {
+        self.refuse(status, &[], body)
+    }
+
+    /// A whole answer with headers of its own.
+    pub fn refuse(&mut self, status: u16, headers: &[(&str, String)], body: &Value) -> io::Result<()> {
         let body = if self.bare { String::new() } else { body.to_string() };
+        let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let head = format!(
-            "HTTP/1.1 {status} scripted\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "HTTP/1.1 {status} scripted\r\ncontent-type: application/json\r\n{more}content-length: {}\r\n\r\n",
             body.len()
         );
         self.stream.write_all((head + &body).as_bytes())

@@ -5,13 +5,14 @@
 //! that a test can read or wait on ([`Model::wait_for`]), so a test never has to guess when a text arrived.
 //!
 //! `script` decides what is said and knows no wire format; each wire format is one file that implements
-//! `Wire` (`anthropic` so far); `http` is the little of HTTP/1.1 that harnesses use; `log` is the memory.
+//! `Wire` (`anthropic`, `responses`); `http` is the little of HTTP/1.1 that harnesses use; `log` is the memory.
 //! Threads and blocking sockets, no async runtime.
 
 mod anthropic;
 mod http;
 mod log;
 mod reply;
+mod responses;
 pub mod script;
 mod server;
 
@@ -36,6 +37,9 @@ trait Wire: Send + Sync {
 
     /// The body of an error answer with this HTTP status.
     fn error(&self, status: u16) -> serde_json::Value;
+
+    /// What is said with status 429 where a plan is used up until this second of the epoch: headers and body.
+    fn limit(&self, until: u64) -> (Vec<(&'static str, String)>, serde_json::Value);
 }
 
 /// A request as a [`Wire`] understood it.
@@ -63,7 +67,10 @@ impl Model {
     pub fn start_on(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(server::Shared::new(vec![Box::new(anthropic::Messages)]));
+        let shared = Arc::new(server::Shared::new(vec![
+            Box::new(anthropic::Messages),
+            Box::new(responses::Responses),
+        ]));
         let acceptor = {
             let shared = Arc::clone(&shared);
             std::thread::spawn(move || server::accept(&listener, &shared))

@@ -10,9 +10,10 @@
 //! | `[[gate NAME]]` | is silent until the test opens the gate ([`super::Model::open`]) |
 //! | `[[hang]]` | never answers |
 //! | `[[err STATUS]]` | answers with that HTTP status |
+//! | `[[limit SECONDS]]` | refuses as where a plan is used up, until that long from now |
 //! | `[[cut]]` | starts an answer and drops the connection |
 //!
-//! A say, sh, tool, hang, err or cut ends one answer; what follows it is the next one. The newest text from
+//! A say, sh, tool, hang, err, limit or cut ends one answer; what follows it is the next one. The newest text from
 //! the user's side that holds directives is the script; how many answers came after it says where in it the
 //! model stands. So a text that arrives in the middle of a turn takes over, and one that repeats an older
 //! script word for word starts it again. A script that is used up gives `DONE`; a newer text without
@@ -65,6 +66,7 @@ pub enum Step {
     Gate(String),
     Hang,
     Error(u16),
+    Limit(u64),
     Cut,
 }
 
@@ -161,6 +163,7 @@ fn directive<'a>(text: &'a str, close: &str, tools: &[String]) -> Option<(Step, 
         "gate" => Step::Gate(argument.into()),
         "hang" => Step::Hang,
         "err" => Step::Error(argument.parse().ok()?),
+        "limit" => Step::Limit(argument.parse().ok()?),
         "cut" => Step::Cut,
         _ => return None,
     };

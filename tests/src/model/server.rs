@@ -4,7 +4,7 @@ use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -143,11 +143,20 @@ fn play(
     };
     let end = match last {
         Step::Hang => return Err(pauser.forever()),
-        Step::Error(status) => {
+        Step::Error(_) | Step::Limit(_) => {
             for pause in before {
                 pauser.play(pause, || Ok(()))?;
             }
-            return out.json(*status, &wire.error(*status));
+            let (status, headers, body) = match last {
+                Step::Error(status) => (*status, Vec::new(), wire.error(*status)),
+                Step::Limit(seconds) => {
+                    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+                    let (headers, body) = wire.limit(now + seconds);
+                    (429, headers, body)
+                }
+                _ => return Err(io::Error::other("only what refuses comes here")),
+            };
+            return out.refuse(status, &headers, &body);
         }
         Step::Say(text) => End::Say(text),
         Step::Tool { name, input } => End::Tool { name, input },
