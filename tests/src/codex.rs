@@ -4,6 +4,7 @@
 //! A test that uses this is marked `#[cfg_attr(not(codex), ignore = "...")]`, as those of Claude Code are.
 
 use std::ffi::OsString;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -42,7 +43,7 @@ impl Codex {
             model.base_url()
         );
         for folder in folders {
-            text.push_str(&format!("[projects.{folder:?}]\ntrust_level = \"trusted\"\n"));
+            write!(text, "[projects.\"{}\"]\ntrust_level = \"trusted\"\n", folder.display())?;
         }
         std::fs::write(config.join("config.toml"), text)?;
         let mut path = bin.into_os_string();

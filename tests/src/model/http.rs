@@ -136,7 +136,8 @@ impl<'a> Responder<'a> {
     /// A whole answer with headers of its own.
     pub fn refuse(&mut self, status: u16, headers: &[(&str, String)], body: &Value) -> io::Result<()> {
         let body = if self.bare { String::new() } else { body.to_string() };
-        let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let more =
+            headers.iter().flat_map(|(name, value)| [name, ": ", value.as_str(), "\r\n"]).collect::<String>();
         let head = format!(
             "HTTP/1.1 {status} scripted\r\ncontent-type: application/json\r\n{more}content-length: {}\r\n\r\n",
             body.len()
