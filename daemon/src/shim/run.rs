@@ -239,6 +239,7 @@ impl Shim {
         work(&mut lines, &mut |line| {
             events.extend(line.progress.then_some(Event::Line));
             events.extend(line.starts.into_iter().map(Event::ToolStart));
+            events.extend(line.tasks.into_iter().map(Event::TaskStart));
             events.extend(line.ends.into_iter().map(Event::ToolEnd));
             events.extend(line.result.then_some(Event::ResultSeen));
         });

@@ -41,4 +41,7 @@ pub struct Tool {
     pub item: Shape,
     /// The path of the call's id in the item.
     pub id: String,
+    /// It is work that a call began and that may go on behind it: it holds the window as a call does, and counts as none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub task: bool,
 }

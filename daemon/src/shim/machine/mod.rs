@@ -84,6 +84,8 @@ pub enum Event {
     Line,
     /// A tool call began.
     ToolStart(String),
+    /// Work behind a tool call begins, that may outlast it.
+    TaskStart(String),
     /// A tool call ended.
     ToolEnd(String),
     /// The line with the final answer.
@@ -278,6 +280,12 @@ impl Machine {
                     return;
                 }
                 self.found.tool_calls += 1;
+            }
+            Event::TaskStart(id) => {
+                self.goes_on(now);
+                if self.tools.len() < TOOLS_MAX {
+                    self.tools.insert(id);
+                }
             }
             Event::ToolEnd(id) => {
                 if self.tools.contains(&id) {

@@ -21,6 +21,8 @@ pub struct Line {
     pub progress: bool,
     /// Tool calls that begin.
     pub starts: Vec<String>,
+    /// Work behind a call that begins.
+    pub tasks: Vec<String>,
     /// Tool calls that end.
     pub ends: Vec<String>,
     /// It is the final answer.
@@ -99,6 +101,7 @@ impl Slots {
 type Wanted = Vec<(usize, String)>;
 
 struct Call {
+    task: bool,
     line: Wanted,
     item: Wanted,
     id: usize,
@@ -111,18 +114,19 @@ struct Call {
 impl Call {
     fn new(tool: &Tool, of_line: &mut Slots) -> Self {
         let line = wanted(&tool.line, b"", of_line);
+        let task = tool.task;
         match &tool.each {
             None => {
                 let item = wanted(&tool.item, b"", of_line);
                 let id = of_line.at(below(b"", &tool.id));
-                Self { line, item, id, each: None, ids: Vec::new() }
+                Self { task, line, item, id, each: None, ids: Vec::new() }
             }
             Some(each) => {
                 let place = [each.as_bytes(), b".", ITEM].concat();
                 let mut slots = Slots::default();
                 let item = wanted(&tool.item, &place, &mut slots);
                 let id = slots.at(below(&place, &tool.id));
-                Self { line, item, id, each: Some((place, slots)), ids: Vec::new() }
+                Self { task, line, item, id, each: Some((place, slots)), ids: Vec::new() }
             }
         }
     }
@@ -168,9 +172,12 @@ impl Meaning {
         let slots = &self.of_line;
         let any = |shapes: &[Wanted]| shapes.iter().any(|wanted| slots.fit(wanted));
         let (progress, result) = (any(&self.progress), any(&self.result));
-        let ids =
-            |calls: &mut [Call]| calls.iter_mut().flat_map(|call| call.ids(slots)).collect::<Vec<String>>();
-        Line { progress, starts: ids(&mut self.starts), ends: ids(&mut self.ends), result }
+        let ids = |calls: &mut [Call], task: Option<bool>| {
+            let calls = calls.iter_mut().filter(|call| task.is_none_or(|task| call.task == task));
+            calls.flat_map(|call| call.ids(slots)).collect::<Vec<String>>()
+        };
+        let (starts, tasks) = (ids(&mut self.starts, Some(false)), ids(&mut self.starts, Some(true)));
+        Line { progress, starts, tasks, ends: ids(&mut self.ends, None), result }
     }
 
     fn clear(&mut self) {

@@ -15,12 +15,14 @@ fn rules() -> Rules {
         each: Some("message.content".to_owned()),
         item: shape(&[("type", item)]),
         id: id.to_owned(),
+        task: false,
     };
     let whole = |kind: &str| Tool {
         line: shape(&[("type", kind)]),
         each: None,
         item: shape(&[("item.type", "command")]),
         id: "item.id".to_owned(),
+        task: kind == "task.started",
     };
     Rules {
         progress: vec![
@@ -28,7 +30,7 @@ fn rules() -> Rules {
             shape(&[("type", "user")]),
             shape(&[("a.b", "c"), ("d", "e")]),
         ],
-        tool_start: vec![call("assistant", "tool_use", "id"), whole("item.started")],
+        tool_start: vec![call("assistant", "tool_use", "id"), whole("item.started"), whole("task.started")],
         tool_end: vec![call("user", "tool_result", "tool_use_id"), whole("item.completed")],
         result: vec![shape(&[("type", "result")])],
     }

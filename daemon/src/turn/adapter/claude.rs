@@ -77,6 +77,7 @@ pub static ADAPTER: Adapter = Adapter {
                     each: Some("message.content"),
                     item: &[("type", "tool_use")],
                     id: "id",
+                    task: false,
                 },
                 Call {
                     // Also what goes on behind an answer: the run waits for it, and answers again.
@@ -84,6 +85,7 @@ pub static ADAPTER: Adapter = Adapter {
                     each: None,
                     item: &[],
                     id: "task_id",
+                    task: true,
                 },
             ],
             tool_end: &[
@@ -92,12 +94,14 @@ pub static ADAPTER: Adapter = Adapter {
                     each: Some("message.content"),
                     item: &[("type", "tool_result")],
                     id: "tool_use_id",
+                    task: false,
                 },
                 Call {
                     line: &[("type", "system"), ("subtype", "task_notification")],
                     each: None,
                     item: &[],
                     id: "task_id",
+                    task: true,
                 },
             ],
             result: &[&[("type", "result")]],

@@ -9,7 +9,13 @@ use super::reading::{At, End, Joined, Reading, Trouble, Used};
 /// A line about an item that is a tool call.
 macro_rules! call {
     ($line:literal, $item:literal) => {
-        Call { line: &[("type", $line), ("item.type", $item)], each: None, item: &[], id: "item.id" }
+        Call {
+            line: &[("type", $line), ("item.type", $item)],
+            each: None,
+            item: &[],
+            id: "item.id",
+            task: false,
+        }
     };
 }
 

@@ -33,8 +33,20 @@ pub static ADAPTER: Adapter = Adapter {
                 &[("type", "tool_use")],
                 &[("type", "tool_result")],
             ],
-            tool_start: &[Call { line: &[("type", "tool_use")], each: None, item: &[], id: "tool_id" }],
-            tool_end: &[Call { line: &[("type", "tool_result")], each: None, item: &[], id: "tool_id" }],
+            tool_start: &[Call {
+                line: &[("type", "tool_use")],
+                each: None,
+                item: &[],
+                id: "tool_id",
+                task: false,
+            }],
+            tool_end: &[Call {
+                line: &[("type", "tool_result")],
+                each: None,
+                item: &[],
+                id: "tool_id",
+                task: false,
+            }],
             result: &[&[("type", "result")]],
         },
         reading: Reading {

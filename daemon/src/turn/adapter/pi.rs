@@ -60,12 +60,14 @@ pub static ADAPTER: Adapter = Adapter {
                 each: None,
                 item: &[],
                 id: "toolCallId",
+                task: false,
             }],
             tool_end: &[Call {
                 line: &[("type", "tool_execution_end")],
                 each: None,
                 item: &[],
                 id: "toolCallId",
+                task: false,
             }],
             // `agent_end` may be followed by another try.
             result: &[],

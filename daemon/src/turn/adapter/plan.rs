@@ -77,6 +77,7 @@ pub struct Call {
     pub each: Option<&'static str>,
     pub item: Fields,
     pub id: &'static str,
+    pub task: bool,
 }
 
 impl Adapter {
@@ -238,6 +239,7 @@ impl Call {
             each: self.each.map(str::to_owned),
             item: shape(self.item),
             id: self.id.to_owned(),
+            task: self.task,
         }
     }
 }

@@ -221,6 +221,8 @@ fn waits_for_a_tool(bench: &Bench) {
     assert_eq!((failed(&settled), settled.text.as_deref()), ((None, None), Some("over")), "{settled:#?}");
     let line = line_of(&bench.world, turn);
     assert!(!line.stalled && line.duration_ms > WINDOW_MS, "{line:#?}");
+    // Claude Code says of a long one that it is a task too; it is one call.
+    assert_eq!(line.tool_calls, 1, "{line:#?}");
 }
 
 #[test]
