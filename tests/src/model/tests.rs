@@ -187,3 +187,28 @@ fn the_end_of_the_model_ends_what_waits() {
         assert!(rest.is_empty(), "{rest:?}");
     }
 }
+
+#[test]
+fn responses_are_streamed_and_a_plan_that_is_used_up_says_until_when() {
+    let model = Model::start().unwrap();
+    let body = |text: &str| {
+        json!({"model": "m-1", "stream": true, "tools": [{"type": "function", "name": "exec_command"}],
+            "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}]})
+    };
+    let kinds = |text: &str| {
+        let events = events(send(&model, "POST", "/v1/responses", &body(text)));
+        let last = events.last().unwrap()["response"]["output"][0].clone();
+        (events.iter().map(|e| e["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" "), last)
+    };
+    let (told, item) = kinds("[[sh echo hi]]");
+    assert_eq!(
+        told,
+        "response.created response.output_item.added response.output_item.done response.completed"
+    );
+    assert_eq!((&item["name"], &item["arguments"]), (&json!("exec_command"), &json!(r#"{"cmd":"echo hi"}"#)));
+    assert_eq!(kinds("[[say yes]]").1["content"][0]["text"], "yes");
+    let (status, refused) = whole(send(&model, "POST", "/v1/responses", &body("[[limit 60]]")));
+    assert_eq!((status.as_str(), &refused["error"]["type"]), ("429", &json!("usage_limit_reached")));
+    assert!(refused["error"]["resets_at"].as_u64() > Some(1_700_000_000));
+    assert_eq!(whole(ask(&model, &prompt("[[limit 60]]", true))).0, "429");
+}

@@ -287,6 +287,15 @@ fn an_answer_that_is_followed_by_more_is_not_the_last() {
     play.at(9_000, Event::ToolEnd("a".into())).until(10_000);
     assert_eq!(play.done, [(10_000, Action::Kill)]);
     assert_eq!(play.machine.found().trigger, None);
+    // So it does for work behind a call, which is none itself.
+    let mut play = Play::new(rules());
+    play.at(300, Event::ToolStart("a".into())).at(310, Event::TaskStart("t".into()));
+    play.at(400, Event::ToolEnd("a".into())).at(500, Event::ResultSeen).until(9_000);
+    play.at(9_000, Event::ToolEnd("t".into())).until(10_000);
+    assert_eq!(
+        (play.done.as_slice(), play.machine.found().tool_calls),
+        ([(10_000, Action::Kill)].as_slice(), 1)
+    );
     // One that never ends is at work, and has the wall.
     let mut play = Play::new(rules());
     play.at(400, Event::ToolStart("a".into())).at(500, Event::ResultSeen).until(65_000);

@@ -70,6 +70,8 @@ fn lines_are_what_the_rules_say() {
     assert_eq!(one(&calls.replace('\n', " ").replace("\"assistant\"", "\"partial\"")), Line::default());
     let line = one(r#"{"type":"item.completed","item":{"id":"i","type":"command"}}"#);
     assert_eq!((line.starts, line.ends), (vec![], vec!["i".to_owned()]));
+    let line = one(r#"{"type":"task.started","item":{"id":"i","type":"command"}}"#);
+    assert_eq!((line.starts, line.tasks, line.ends), (vec![], vec!["i".to_owned()], vec![]));
 }
 
 #[test]
@@ -123,9 +125,9 @@ fn reference(value: &Value) -> Line {
     let fits = |value: &Value, shape: &Shape| {
         shape.0.iter().all(|(path, text)| at(value, path).and_then(Value::as_str) == Some(text))
     };
-    let ids = |tools: &[Tool]| {
+    let ids = |tools: &[Tool], task: bool| {
         let mut ids = Vec::new();
-        for tool in tools.iter().filter(|tool| fits(value, &tool.line)) {
+        for tool in tools.iter().filter(|tool| tool.task == task && fits(value, &tool.line)) {
             let items = match &tool.each {
                 None => vec![value],
                 Some(each) => at(value, each).and_then(Value::as_array).into_iter().flatten().collect(),
@@ -138,8 +140,9 @@ fn reference(value: &Value) -> Line {
     let rules = rules();
     Line {
         progress: rules.progress.iter().any(|shape| fits(value, shape)),
-        starts: ids(&rules.tool_start),
-        ends: ids(&rules.tool_end),
+        starts: ids(&rules.tool_start, false),
+        tasks: ids(&rules.tool_start, true),
+        ends: ids(&rules.tool_end, false),
         result: rules.result.iter().any(|shape| fits(value, shape)),
     }
 }

@@ -22,8 +22,9 @@ fn shape(kind: &str) -> Shape {
 
 /// A stream in which `text` is progress, `call` and `done` are a tool's, and `result` is the answer.
 fn typed() -> Rules {
-    let tool =
-        |kind| vec![Tool { line: shape(kind), each: None, item: Shape::default(), id: "id".to_owned() }];
+    let tool = |kind| {
+        vec![Tool { line: shape(kind), each: None, item: Shape::default(), id: "id".to_owned(), task: false }]
+    };
     let progress = vec![shape("text")];
     Rules { progress, tool_start: tool("call"), tool_end: tool("done"), result: vec![shape("result")] }
 }
