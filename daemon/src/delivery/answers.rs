@@ -122,7 +122,7 @@ impl Delivery {
         let unanswered = answer.reason.as_deref() != Some("ack")
             && record.as_ref().is_some_and(|r| {
                 let runs = r.turn.as_ref().is_some_and(|t| t.messages.iter().any(|m| m.id == at.id));
-                r.channel == Channel::Hook && !runs
+                matches!(r.channel, Channel::Hook | Channel::Headless { .. }) && !runs
             });
         let held = entry.as_ref().and_then(|e| hold::of_reason(e.reason.as_deref()?));
         let verdict = match receipt {

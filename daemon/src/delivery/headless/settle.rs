@@ -97,6 +97,9 @@ fn succeeded(
     let text = if over.ended.silent { "" } else { over.text };
     let kept = Some(text).filter(|t| txn.config().adopt.text && !t.trim().is_empty()).map(str::to_owned);
     let before = txn.session(session)?.record.state_seq;
+    if over.ended.repeated {
+        return lost(txn, session, turn, &over.ended.messages);
+    }
     if turn.by != TurnOrigin::Notice && !turn.declared {
         let words = kept.as_deref().map(|t| one_line(first_line(t)).chars().take(WORDS).collect());
         let end = Declaration::new(State::Idle, words, Author::Runner);
@@ -122,6 +125,26 @@ fn succeeded(
         r.account_hold = None;
         r.last_end = Some(end);
     })
+}
+
+/// The harness had done with the messages in a turn whose end was lost, and its answer with it: they are seen, and nobody
+/// is told of an answer.
+fn lost(
+    txn: &mut Txn<'_>,
+    session: SessionId,
+    turn: &RunningTurn,
+    messages: &[MessageId],
+) -> Result<(), Fault> {
+    if turn.by != TurnOrigin::Notice && !turn.declared {
+        let note = "what was sent had been handled in a turn whose answer was lost".to_owned();
+        let end = Declaration::new(State::Idle, Some(note), Author::Runner);
+        declare(txn, session, Declaration { turn_end: true, ..end })?;
+    }
+    for id in messages {
+        let Some(entry) = txn.session(session)?.inbox.queue.get(*id).cloned() else { continue };
+        settle(txn, Party::Session(session), &entry, "turn", CHANNEL)?;
+    }
+    txn.edit(session, |r| r.circuit = None)
 }
 
 /// The answer as a message to who asked. A reply is nothing that asks for one: two sessions would never come to an end.
