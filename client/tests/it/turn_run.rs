@@ -149,7 +149,7 @@ fn a_failure_has_its_code_and_what_is_not_the_programs_own_one_line() {
             "",
         ),
         (
-            json!({"failure": "stall", "killed": true, "exit_code": null}),
+            json!({"failure": "stall", "killed": true, "exit_code": null, "why": "no progress for 15 m"}),
             124,
             "turn failed: stall (killed)\n",
         ),

@@ -112,7 +112,7 @@ fn every_setting_is_explained() {
 /// A variable that a program reads or names is on the page, or on that of what it is for.
 #[test]
 fn every_variable_is_on_a_page() {
-    let pages = ["configuration.md", "harnesses.md"].map(page).join("\n");
+    let pages = ["configuration.md", "harnesses.md", "turns.md"].map(page).join("\n");
     // Set by minder for its own programs, and for tests.
     let internal = ["MINDER_TURN", "MINDER_KILL_POINT", "MINDER_KILL_LINGER", "MINDER_SIZES", "MINDER_FAULT"];
     let mut missing = std::collections::BTreeSet::new();

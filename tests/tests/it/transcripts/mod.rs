@@ -21,8 +21,14 @@ use rstest::rstest;
 use shell::Shell;
 
 /// The pages with transcripts.
-const PAGES: [&str; 5] =
-    ["README.md", "docs/files.md", "docs/harnesses.md", "docs/server.md", "docs/supervise.md"];
+const PAGES: [&str; 6] = [
+    "README.md",
+    "docs/files.md",
+    "docs/harnesses.md",
+    "docs/server.md",
+    "docs/supervise.md",
+    "docs/turns.md",
+];
 
 #[rstest]
 #[case::readme("README.md")]
@@ -30,6 +36,7 @@ const PAGES: [&str; 5] =
 #[case::harnesses("docs/harnesses.md")]
 #[case::server("docs/server.md")]
 #[case::supervise("docs/supervise.md")]
+#[case::turns("docs/turns.md")]
 fn generated_transcripts_are_what_the_programs_print(#[case] page: &str) {
     let path = root().join(page);
     let text = std::fs::read_to_string(&path).unwrap();

@@ -29,7 +29,7 @@ use crate::input::TextOptions;
 use crate::link::as_caller;
 
 /// Longest prompt: with the rest of the call it fits into a request.
-const PROMPT_MAX: usize = 4 * 1024 * 1024;
+const PROMPT_MAX: usize = 2 * 1024 * 1024;
 
 /// Options of `turn run`.
 #[derive(Args, Debug)]

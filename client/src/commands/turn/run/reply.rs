@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 
+use minder_proto::error::Kind;
 use minder_proto::rpc::{Settled, TurnAnswer, TurnDone, TurnFinish};
 use minder_proto::text::one_line;
 use minder_proto::turn::names::is_silent;
@@ -22,6 +23,8 @@ use crate::rpc::{CallError, Unreachable};
 
 /// How often the outcome is said again where the daemon went meanwhile.
 const AGAIN: u32 = 4;
+/// The adapter whose standard output, as it is, is the reply. What another one wrote there is a stream of its own.
+const PLAIN: &str = "command";
 /// Bytes of a reply that are looked at to tell a silence.
 const SILENCE_MAX: u64 = 1024;
 
@@ -80,7 +83,8 @@ fn write(
     if context.printer.is_json() {
         let reply = match &settled.text {
             Some(text) => text.clone(),
-            None => lossy(settled.stdout.as_deref())?,
+            None if turn.adapter == PLAIN => lossy(settled.stdout.as_deref())?,
+            None => String::new(),
         };
         let errors = lossy(settled.stderr.as_deref())?;
         context.printer.object(&Shown { turn, reply: &reply, errors: &errors, exit })?;
@@ -93,7 +97,8 @@ fn write(
             }
             is_silent(text.as_bytes())
         }
-        None => copy(settled, context)?,
+        None if turn.adapter == PLAIN => copy(settled, context)?,
+        None => true,
     };
     if let Some(path) = &settled.stderr {
         match whole::read(path.as_ref()) {
@@ -169,6 +174,8 @@ fn finish(turn: &TurnAnswer, outcome: Word, link: &mut Link, context: &Context) 
         }
     };
     match said {
+        // It had been taken the first time, and the next daemon knows nothing of the turn any more.
+        Err(CallError::Refused(fault)) if left < AGAIN && fault.kind == Kind::NotFound => {}
         Ok(done) if !done.counted && done.outcome != Some(outcome) => {
             let word = done.outcome.map_or("another outcome", Word::as_str);
             context.printer.tell(format!("turn {} had been finished: {word}", turn.turn.short()));
@@ -186,7 +193,8 @@ fn tell(turn: &TurnAnswer, settled: &Settled, exit: u8, context: &Context) {
     // A program that ended with a code or by a signal has said why, or meant to say nothing.
     if let Some(failure) = settled.failure.filter(|f| *f != Failure::AdapterExit) {
         let killed = if settled.killed { " (killed)" } else { "" };
-        let why = settled.why.as_deref().map_or_else(String::new, |why| format!(": {}", one_line(why)));
+        let why = settled.why.as_deref().filter(|_| !speaks_for_itself(failure));
+        let why = why.map_or_else(String::new, |why| format!(": {}", one_line(why)));
         let line = format!("turn failed: {failure}{killed}{why}");
         if context.printer.is_json() {
             let error = CommandError::new("turn_failed", exit, line);
@@ -201,4 +209,9 @@ fn tell(turn: &TurnAnswer, settled: &Settled, exit: u8, context: &Context) {
         let short = turn.turn.short();
         context.printer.tell(format!("turn {short} could not kill: {}", list.join(", ")));
     }
+}
+
+/// Windows and cancels: what was said of them is what was asked for.
+fn speaks_for_itself(failure: Failure) -> bool {
+    matches!(failure, Failure::Stall | Failure::WallClock | Failure::AdapterTimeout | Failure::Cancelled)
 }

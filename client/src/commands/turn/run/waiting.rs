@@ -180,8 +180,12 @@ impl Ears {
     }
 }
 
-/// True where the daemon went and the turn may go on.
+/// True where the daemon went, or goes, and the turn may go on.
 fn is_loss(error: &CallError) -> bool {
-    matches!(error, CallError::Unreachable(Unreachable::Lost | Unreachable::NotRunning(_)))
-        || matches!(error, CallError::Unreachable(Unreachable::Start(_) | Unreachable::NotAnswering(_)))
+    match error {
+        CallError::Unreachable(Unreachable::Lost | Unreachable::NotRunning(_)) => true,
+        CallError::Unreachable(Unreachable::Start(_) | Unreachable::NotAnswering(_)) => true,
+        CallError::Refused(fault) => fault.kind == Kind::Unavailable,
+        CallError::Unreachable(_) | CallError::Broken(_) => false,
+    }
 }
