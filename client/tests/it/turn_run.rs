@@ -219,7 +219,8 @@ fn what_stands_between_is_minders_fault_and_wrong_usage_is_not() {
     let line = run(&world, &["--", "true"]).failed(125).to_owned();
     assert_eq!(line, "minder: no daemon is running, and MINDER_NO_AUTOSTART is set: minder daemon start");
     assert_eq!(run(&world, &["--json", "--", "true"]).error()["exit"], 125);
-    for kind in Kind::ALL {
+    // A daemon that says that it goes is waited for.
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Unavailable) {
         let _daemon = world.daemon(move |_, _| Reply::Fault(Fault::new(kind, "no")));
         let kept = [exit::USAGE, exit::DATA, exit::CONFIG].contains(&kind.exit());
         let code = if kept { kind.exit() } else { 125 };
@@ -265,17 +266,20 @@ fn a_turn_is_found_again_after_the_daemon_went() {
     fs_err::write(&out, "reply\n").unwrap();
     let daemon = world.daemon(move |method, params| match method {
         "turn.run" => Reply::Die,
-        "turn.get" if count.fetch_add(1, Ordering::SeqCst) == 0 => Reply::Die,
-        "turn.get" => Reply::With(answer(&params["id"], &json!({"stdout": out, "stdout_bytes": 6}))),
+        "turn.get" => match count.fetch_add(1, Ordering::SeqCst) {
+            0 => Reply::Die,
+            1 => Reply::Fault(Fault::new(Kind::Unavailable, "the daemon is going down")),
+            _ => Reply::With(answer(&params["id"], &json!({"stdout": out, "stdout_bytes": 6}))),
+        },
         _ => Reply::With(json!({"turn": params["id"], "outcome": params["outcome"], "counted": true})),
     });
     assert_eq!(run(&world, &["--", "x"]).ok(), "reply\n");
     let calls: Vec<Asked> = daemon.calls();
     let methods: Vec<&str> = calls.iter().map(|c| c.method.as_str()).collect();
-    assert_eq!(methods, ["turn.run", "turn.get", "turn.get", "turn.finish"]);
+    assert_eq!(methods, ["turn.run", "turn.get", "turn.get", "turn.get", "turn.finish"]);
     assert_eq!((&calls[1].params["id"], &calls[1].params["wait"]), (&calls[0].params["turn"], &json!(true)));
     // The connection that it is held for is the one on which it was found.
-    assert_eq!(calls[3].connection, calls[2].connection);
+    assert_eq!(calls[4].connection, calls[3].connection);
     drop(daemon);
     let _daemon = world.daemon(|method, _| match method {
         "turn.run" => Reply::Die,

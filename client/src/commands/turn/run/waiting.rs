@@ -183,8 +183,12 @@ impl Ears {
 /// True where the daemon went, or goes, and the turn may go on.
 fn is_loss(error: &CallError) -> bool {
     match error {
-        CallError::Unreachable(Unreachable::Lost | Unreachable::NotRunning(_)) => true,
-        CallError::Unreachable(Unreachable::Start(_) | Unreachable::NotAnswering(_)) => true,
+        CallError::Unreachable(
+            Unreachable::Lost
+            | Unreachable::NotRunning(_)
+            | Unreachable::Start(_)
+            | Unreachable::NotAnswering(_),
+        ) => true,
         CallError::Refused(fault) => fault.kind == Kind::Unavailable,
         CallError::Unreachable(_) | CallError::Broken(_) => false,
     }
