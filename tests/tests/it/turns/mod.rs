@@ -8,3 +8,4 @@ mod log;
 mod outcomes;
 mod places;
 mod scene;
+mod typed;
