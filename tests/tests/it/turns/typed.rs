@@ -42,13 +42,16 @@ impl Script {
     }
 }
 
-/// The only turn that there is.
-fn the_turn(world: &World) -> TurnId {
+/// The turn of this seat that runs.
+fn turn_of(world: &World, seat: &str) -> TurnId {
     let run = world.home().turns().join("run");
+    let is_of = |id: &TurnId| {
+        let spec = std::fs::read(world.home().turn(*id).join("spec.json")).unwrap_or_default();
+        serde_json::from_slice::<Value>(&spec).is_ok_and(|spec| spec["seat"] == seat)
+    };
     let one = || {
-        let mut names = std::fs::read_dir(&run).ok()?.filter_map(|e| e.ok()?.file_name().into_string().ok());
-        let id = names.find_map(|name| name.parse().ok());
-        id.filter(|id: &TurnId| world.home().turn(*id).join("progress").exists())
+        let names = std::fs::read_dir(&run).ok()?.filter_map(|e| e.ok()?.file_name().into_string().ok());
+        names.filter_map(|name| name.parse().ok()).find(is_of)
     };
     files::wait_for(&run, LIMIT, one).unwrap()
 }
@@ -143,23 +146,25 @@ fn f10_a_caller_that_is_told_to_stop_leaves_nothing_behind() {
         let steps = "ignore TERM INT\nchild : setsid; ignore TERM INT; hang\nprint begun\nhang";
         let script = Script::new(&world, name, steps);
         let running = Running::new(&mut script.typed(&world, &format!("--seat {name}")));
-        script.wait("started");
-        let turn = the_turn(&world);
+        script.wait("stays");
+        let turn = turn_of(&world, name);
         assert!(running.process.signal(signal));
         let ran = running.end();
         assert_eq!((ran.code, ran.err.as_str()), (code, "turn failed: cancelled (killed)\n"), "{ran:?}");
         wait_none_left(turn);
         let line = wait_lines(&world, name, 1).pop().unwrap();
         assert!(line.cancelled && line.killed_processes >= 2 && line.survivors == 0, "{line:?}");
-        std::fs::remove_dir_all(world.home().turn(turn)).unwrap();
     }
-    // Nobody can ask this program to end: the grace is not waited for.
-    let script = Script::new(&world, "once", "ignore TERM INT\nhang");
-    let running = Running::new(&mut script.typed(&world, "--seat once --grace 1h"));
-    script.wait("started");
-    let turn = the_turn(&world);
+    // The second signal does not wait for the grace.
+    let script = Script::new(&world, "twice", "ignore TERM INT\nhang");
+    let running = Running::new(&mut script.typed(&world, "--seat twice --grace 1h"));
+    script.wait("stays");
+    let turn = turn_of(&world, "twice");
     assert!(running.process.signal(Signal::INT));
-    assert_eq!(running.end().code, 130);
+    script.wait("signal");
+    assert!(running.process.signal(Signal::INT));
+    let ran = running.end();
+    assert_eq!((ran.code, ran.err.as_str()), (130, "turn failed: cancelled (killed)\n"), "{ran:?}");
     wait_none_left(turn);
 }
 
@@ -175,7 +180,7 @@ fn a_turn_is_listed_shown_followed_and_cancelled() {
     let script = Script::new(&world, "long", &steps);
     let running = Running::new(&mut script.typed(&world, "--seat long"));
     let pid = script.wait("started")["pid"].clone();
-    let turn = the_turn(&world);
+    let turn = turn_of(&world, "long");
     let short = turn.short();
     let list = world.run("turn ls --running --json").json();
     assert_eq!((&list["turns"][0]["turn"], &list["turns"][0]["pid"]), (&json!(turn), &pid));
@@ -242,7 +247,7 @@ fn a_caller_stays_with_its_turn_over_the_death_of_the_daemon() {
     let script = Script::new(&world, "stays", &steps);
     let running = Running::new(&mut script.typed(&world, "--seat stays"));
     script.wait("started");
-    let turn = the_turn(&world);
+    let turn = turn_of(&world, "stays");
     daemon.kill();
     let _daemon = world.start();
     std::os::unix::net::UnixStream::connect(world.isolated.root().join("c"))
