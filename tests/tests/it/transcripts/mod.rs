@@ -21,10 +21,11 @@ use rstest::rstest;
 use shell::Shell;
 
 /// The pages with transcripts.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     "README.md",
     "docs/files.md",
     "docs/harnesses.md",
+    "docs/headless.md",
     "docs/server.md",
     "docs/supervise.md",
     "docs/turns.md",
@@ -34,6 +35,7 @@ const PAGES: [&str; 6] = [
 #[case::readme("README.md")]
 #[case::files("docs/files.md")]
 #[case::harnesses("docs/harnesses.md")]
+#[case::headless("docs/headless.md")]
 #[case::server("docs/server.md")]
 #[case::supervise("docs/supervise.md")]
 #[case::turns("docs/turns.md")]
