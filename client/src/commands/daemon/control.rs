@@ -17,6 +17,8 @@ use crate::service;
 
 /// How long a daemon that was told to stop may take: longer than it grants to calls that run.
 const LEAVE: Duration = Duration::from_secs(20);
+/// The same of one that ends its turns before: a grace, and what a ladder takes besides.
+const LEAVE_WITH_TURNS: Duration = Duration::from_secs(120);
 
 /// What these commands need of `daemon.status`; a daemon of any version says it.
 #[derive(Deserialize, Serialize)]
@@ -48,9 +50,9 @@ pub fn start(context: &mut Context) -> Outcome {
     tell(context, Some(&found), true, &format!("minderd {} is running (pid {})", found.version, found.pid))
 }
 
-/// Stops it, if it runs.
-pub fn stop(context: &mut Context) -> Outcome {
-    match bring_down(context)? {
+/// Stops it, if it runs; `now` also ends the turns that run.
+pub fn stop(now: bool, context: &mut Context) -> Outcome {
+    match bring_down(now, context)? {
         Some(found) => tell(context, None, true, &format!("minderd is stopped (pid {})", found.pid)),
         None => tell(context, None, false, "minderd is not running"),
     }
@@ -63,7 +65,7 @@ pub fn restart(context: &mut Context) -> Outcome {
             service::control("restart", &[service::UNIT])?;
             Some(found)
         }
-        _ => bring_down(context)?,
+        _ => bring_down(false, context)?,
     };
     let found = match look(context)? {
         Some(found) => found,
@@ -113,10 +115,13 @@ fn bring_up(context: &Context) -> Result<Found, CommandError> {
 }
 
 /// Ends the daemon and waits until it is gone, so that the next one finds the store free.
-fn bring_down(context: &Context) -> Result<Option<Found>, CommandError> {
+fn bring_down(now: bool, context: &Context) -> Result<Option<Found>, CommandError> {
     let mut link = Link::of_any_version(context.home()?, PATIENCE);
     let Some(found) = ask(&mut link)? else { return Ok(None) };
     if service::runs(found.pid) {
+        if now {
+            end(&found, true, &mut link)?;
+        }
         // The socket too, or the next client would bring the daemon back.
         let units: &[&str] = if service::is_active(service::SOCKET_UNIT) {
             &[service::SOCKET_UNIT, service::UNIT]
@@ -126,12 +131,19 @@ fn bring_down(context: &Context) -> Result<Option<Found>, CommandError> {
         service::control("stop", units)?;
         return Ok(Some(found));
     }
+    end(&found, now, &mut link)?;
+    Ok(Some(found))
+}
+
+/// Tells a daemon to end, and waits until it is gone.
+fn end(found: &Found, now: bool, link: &mut Link) -> Result<(), CommandError> {
     // Held while it answers on this very connection: the number cannot be another's yet.
     let process = Process::open(found.pid);
-    link.call_method::<serde_json::Value>(Stop::METHOD, &Stop::default()).map_err(crate::link::failed)?;
-    if process.is_some_and(|p| !p.wait(LEAVE)) {
+    link.call_method::<serde_json::Value>(Stop::METHOD, &Stop { now }).map_err(crate::link::failed)?;
+    let leave = if now { LEAVE_WITH_TURNS } else { LEAVE };
+    if process.is_some_and(|p| !p.wait(leave)) {
         let message = format!("minderd (pid {}) was told to stop and is still there", found.pid);
         return Err(CommandError::unavailable(message).hint("minder daemon logs"));
     }
-    Ok(Some(found))
+    Ok(())
 }

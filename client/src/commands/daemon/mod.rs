@@ -24,8 +24,12 @@ pub struct DaemonArgs {
 enum DaemonCommand {
     /// Start it, if it does not run
     Start,
-    /// Stop it; nothing that was said is lost
-    Stop,
+    /// Stop it; nothing that was said is lost, and turns run on
+    Stop {
+        /// End the turns that run first
+        #[arg(long)]
+        now: bool,
+    },
     /// Stop and start it; safe at any time
     Restart,
     /// Say how it is: exit 0 well, 1 something is wrong, 69 not running
@@ -38,7 +42,7 @@ enum DaemonCommand {
 pub fn run(args: &DaemonArgs, context: &mut Context) -> Outcome {
     match &args.command {
         DaemonCommand::Start => control::start(context),
-        DaemonCommand::Stop => control::stop(context),
+        DaemonCommand::Stop { now } => control::stop(*now, context),
         DaemonCommand::Restart => control::restart(context),
         DaemonCommand::Status => status::run(context),
         DaemonCommand::Logs(args) => logs::run(args, context),

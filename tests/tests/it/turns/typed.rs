@@ -279,3 +279,22 @@ fn a_caller_that_dies_has_lost_the_reply_and_nothing_else() {
     assert_eq!((line.outcome, line.exit_code), (Outcome::ReplyLost, Some(0)));
     assert_eq!(lines(&world, "dies").len(), 1);
 }
+
+#[test]
+fn a_stop_leaves_turns_alone_and_stop_now_ends_them() {
+    let world = World::with("[turn]\ncancel_grace = \"200ms\"\n");
+    let _daemon = world.start();
+    let script = Script::new(&world, "stop", "ignore TERM\nhang");
+    let running = Running::new(script.typed(&world, "--seat stop").env_remove("MINDER_NO_AUTOSTART"));
+    script.wait("stays");
+    let turn = turn_of(&world, "stop");
+    world.run("daemon stop").ok();
+    let root = left(turn);
+    assert!(!root.is_empty(), "it runs on");
+    assert_eq!(world.run("daemon start").code, 0);
+    world.run("daemon stop --now").ok();
+    wait_none_left(turn);
+    let ran = running.end();
+    assert_eq!((ran.code, ran.err.as_str()), (143, "turn failed: cancelled (killed)\n"), "{ran:?}");
+    world.run("daemon stop").ok();
+}
