@@ -186,7 +186,13 @@ fn conclude(sent: &SendAnswer, ended: &ReceiptAnswer, timeout: Duration, context
             CommandError::refused(format!("{short} is {receipt}: it goes on with {lifted}"))
         }
         Some(WaitVerdict::Failed) => {
-            CommandError::new("failed", exit::FAILED, format!("{short} is {receipt}: no answer will come"))
+            // What is not settled is tried again: to send it once more would have it done twice.
+            let rest = if ended.receipt.is_settled() {
+                "no answer will come"
+            } else {
+                "the turn that it was given failed, and it is tried again"
+            };
+            CommandError::new("failed", exit::FAILED, format!("{short} is {receipt}: {rest}"))
         }
     };
     Err(CommandError { session: sent.to.session(), ..failure })

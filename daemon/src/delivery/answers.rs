@@ -116,7 +116,15 @@ impl Delivery {
         };
         let mailbox = record.as_ref().is_some_and(|r| r.channel == Channel::Mailbox);
         let dialog = record.as_ref().is_some_and(|r| r.turn.as_ref().is_some_and(|t| t.dialog.is_some()));
-        let failed = record.as_ref().is_some_and(|r| r.state == Declared::Error && r.state_seq > seq);
+        let headless = record.as_ref().is_some_and(|r| matches!(r.channel, Channel::Headless { .. }));
+        // Of a queue that is run as turns the message itself says whether a turn with it failed.
+        let failed = if headless {
+            entry
+                .as_ref()
+                .is_some_and(|e| e.attempt > 0 && matches!(e.receipt, Receipt::Queued | Receipt::Held))
+        } else {
+            record.as_ref().is_some_and(|r| r.state == Declared::Error && r.state_seq > seq)
+        };
         // It was seen in a turn that came to no end of its own, by an interrupt or the conversation's end. Who reads
         // its messages by itself may still answer.
         let unanswered = answer.reason.as_deref() != Some("ack")

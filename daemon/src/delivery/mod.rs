@@ -57,6 +57,8 @@ struct Memory {
     answers: answers::Answers,
     /// Turns of headless sessions, and what holds them.
     runs: headless::gate::Runs,
+    /// Sessions whose next turn is given one message: more together were refused.
+    alone: HashSet<SessionId>,
     /// When a session whose turn failed may have the next one, and how long that pause is.
     pauses: HashMap<SessionId, (Instant, Duration)>,
 }

@@ -40,6 +40,10 @@ impl Delivery {
 
     /// Ends what holds an account and closes its circuits; a session's label or id ends its own.
     pub async fn release(self: &Arc<Self>, name: &str) -> Result<AccountReleaseAnswer, Fault> {
+        let known = {
+            let runs = &self.memory().runs;
+            runs.holds.contains_key(name) || runs.circuits.contains_key(name)
+        };
         let wanted = name.to_owned();
         let released = self
             .store
@@ -54,7 +58,7 @@ impl Delivery {
                     .filter(|r| held(r) && fits(r))
                     .map(|r| (r.id, r.account().to_owned()))
                     .collect();
-                if found.is_empty() {
+                if found.is_empty() && !known {
                     let why = format!("nothing holds an account or session {wanted:?}");
                     return Err(Fault::new(Kind::NotFound, why).hint("minder account list"));
                 }
@@ -69,6 +73,7 @@ impl Delivery {
             .await?;
         let waiting = {
             let mut memory = self.memory();
+            memory.runs.release(name);
             for (session, account) in &released {
                 memory.runs.release(account);
                 memory.pauses.remove(session);

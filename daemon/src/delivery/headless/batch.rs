@@ -27,9 +27,10 @@ pub fn take(
     files: Settled<'_>,
     session: SessionId,
     turn: TurnId,
+    most: usize,
 ) -> Result<Vec<Message>, Fault> {
     let party = Party::Session(session);
-    let (now, most) = (txn.now(), txn.config().headless.batch);
+    let now = txn.now();
     let waiting: Vec<queue::Entry> = txn
         .session(session)?
         .inbox
@@ -37,12 +38,9 @@ pub fn take(
         .iter()
         .filter(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held))
         .filter(|e| e.brief.as_ref().and_then(|b| b.expires).is_none_or(|at| at > now))
-        .take(most)
         .cloned()
         .collect();
-    if !waiting.iter().any(|e| may_enter(e.class(), Boundary::Idle) == Entry::Yes) {
-        return Ok(Vec::new());
-    }
+    let waiting = choose(waiting, most);
     let home = files.home();
     let dir = snapshot::party_dir(home, party);
     let (mut given, mut entries, mut lost) = (Vec::new(), Vec::new(), Vec::new());
@@ -84,6 +82,27 @@ pub fn take(
     Ok(given)
 }
 
+/// Of what waits, in its order: what may start a turn, at most so many, and in the room that is left what goes along.
+fn choose(waiting: Vec<queue::Entry>, most: usize) -> Vec<queue::Entry> {
+    let starts = |e: &queue::Entry| may_enter(e.class(), Boundary::Idle) == Entry::Yes;
+    let of_its_own = waiting.iter().filter(|e| starts(e)).count().min(most);
+    let (mut own, mut along) = (of_its_own, if of_its_own == 0 { 0 } else { most - of_its_own });
+    let mut chosen = waiting;
+    chosen.retain(|e| {
+        let room = if starts(e) { &mut own } else { &mut along };
+        let takes = *room > 0;
+        *room -= usize::from(takes);
+        takes
+    });
+    chosen
+}
+
+/// True if something waits that may start a turn.
+pub fn may_start(queue: &queue::Queue) -> bool {
+    let waits = |e: &&queue::Entry| matches!(e.receipt, Receipt::Queued | Receipt::Held);
+    queue.iter().filter(waits).any(|e| may_enter(e.class(), Boundary::Idle) == Entry::Yes)
+}
+
 /// The session works from here on; a notice alone makes it say nothing, since its watchers would hear of their own news.
 fn begin(
     txn: &mut Txn<'_>,
@@ -123,4 +142,42 @@ pub fn handed(txn: &Txn<'_>, session: SessionId) -> Result<Vec<MessageId>, Fault
     let queue = &txn.session(session)?.inbox.queue;
     let out = queue.iter().filter(|e| e.receipt == Receipt::Handed && e.channel.as_deref() == Some(CHANNEL));
     Ok(out.map(|e| e.id).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use minder_proto::event::Class;
+    use minder_proto::record::Brief;
+    use minder_proto::stamp::Stamp;
+
+    use super::*;
+
+    fn entry(seq: u64, class: Class) -> queue::Entry {
+        let at = Stamp::now();
+        let brief = Brief { class, from: Party::Operator, about: None, segment: 1, offset: 0, expires: None };
+        queue::Entry {
+            id: MessageId::now(),
+            seq,
+            brief: Some(brief),
+            receipt: Receipt::Queued,
+            reason: None,
+            since: at,
+            accepted: at,
+            attempt: 0,
+            channel: None,
+        }
+    }
+
+    #[test]
+    fn what_only_goes_along_never_stands_before_what_may_start_a_turn() {
+        use Class::{Now, WithNext};
+        let chosen = |classes: &[Class], most| {
+            let waiting = classes.iter().zip(1..).map(|(class, seq)| entry(seq, *class)).collect();
+            choose(waiting, most).into_iter().map(|e| e.seq).collect::<Vec<_>>()
+        };
+        assert_eq!(chosen(&[WithNext, WithNext, WithNext, Now], 2), [1, 4]);
+        assert_eq!(chosen(&[WithNext, Now, Now], 2), [2, 3]);
+        assert_eq!(chosen(&[WithNext, WithNext], 2), [0; 0]);
+        assert_eq!(chosen(&[Now, WithNext, Now], 3), [1, 2, 3]);
+    }
 }

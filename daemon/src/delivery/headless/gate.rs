@@ -13,8 +13,8 @@ use minder_proto::record::SessionRecord;
 pub struct Runs {
     /// The turns that sessions have on their way.
     pub turns: HashMap<SessionId, TurnId>,
-    /// Holds by account.
-    pub holds: HashMap<String, AccountHold>,
+    /// Holds by account, each with the session whose turn met it.
+    pub holds: HashMap<String, (SessionId, AccountHold)>,
     /// Circuits that a used-up quota opened, by account, each with the session whose turn met it.
     pub circuits: HashMap<String, (SessionId, Window)>,
     /// The session that tries whether an account's circuit can be closed.
@@ -45,9 +45,17 @@ impl Runs {
             return Err(Held::by(Hold::Busy));
         }
         let account = record.account();
-        if let Some(hold) = self.holds.get(account).filter(|h| !h.is_over(now.wall)) {
-            let again = hold.until.map(|until| now.wall.age(until));
-            return Err(Held { reason: hold.reason(), again });
+        let another_tries = self.probes.get(account).is_some_and(|probe| *probe != record.id);
+        match self.holds.get(account) {
+            Some((_, hold)) if !hold.is_over(now.wall) => {
+                let again = hold.until.map(|until| now.wall.age(until));
+                return Err(Held { reason: hold.reason(), again });
+            }
+            // Its time is over, and one turn shows whether it is: not all of them at once.
+            Some((_, hold)) if another_tries => {
+                return Err(Held { reason: hold.reason(), again: None });
+            }
+            _ => {}
         }
         let own = record.circuit.as_ref().and_then(|c| c.open.as_ref());
         let shared = self.circuits.get(account).map(|(_, window)| window);
@@ -56,9 +64,7 @@ impl Runs {
         match left {
             Some(left) if !left.is_zero() => return Err(circuit(Some(left))),
             // One tries for all of them.
-            Some(_) if self.probes.get(account).is_some_and(|probe| *probe != record.id) => {
-                return Err(circuit(None));
-            }
+            Some(_) if another_tries => return Err(circuit(None)),
             _ => {}
         }
         if self.turns.len() >= capacity {
@@ -71,21 +77,29 @@ impl Runs {
     pub fn begin(&mut self, record: &SessionRecord, turn: TurnId) {
         self.turns.insert(record.id, turn);
         let account = record.account();
-        if self.circuits.contains_key(account) {
+        if self.circuits.contains_key(account) || self.holds.contains_key(account) {
             self.probes.insert(account.to_owned(), record.id);
         }
     }
 
-    /// A session's turn is over, or was none.
-    pub fn end(&mut self, session: SessionId) -> Option<TurnId> {
-        self.probes.retain(|_, probe| *probe != session);
-        self.turns.remove(&session)
+    /// This turn of a session is over, or was none. An earlier one that is told of late ends nothing.
+    pub fn end(&mut self, session: SessionId, turn: TurnId) {
+        if self.turns.get(&session) == Some(&turn) {
+            self.probes.retain(|_, probe| *probe != session);
+            self.turns.remove(&session);
+        }
+    }
+
+    /// A session is gone, and what only its record said of its account with it.
+    pub fn forget(&mut self, session: SessionId) {
+        self.holds.retain(|_, (of, _)| *of != session);
+        self.circuits.retain(|_, (of, _)| *of != session);
     }
 
     /// What a record says of its account counts for all its sessions.
     pub fn learn(&mut self, record: &SessionRecord) {
         if let Some(hold) = &record.account_hold {
-            self.holds.insert(hold.account.clone(), hold.clone());
+            self.holds.insert(hold.account.clone(), (record.id, hold.clone()));
         }
         let account = record.account();
         let quota = record.circuit.as_ref().filter(|c| c.class == minder_proto::turn::Class::Quota);
@@ -136,12 +150,15 @@ mod tests {
     fn so_many_at_once_and_one_of_a_session() {
         let (a, b, c) = (record("x"), record("x"), record("x"));
         let mut runs = Runs::default();
-        runs.begin(&a, TurnId::now());
+        let turn = TurnId::now();
+        runs.begin(&a, turn);
         assert_eq!(reason(&runs, &a, 0).as_deref(), Some("busy"));
         assert_eq!(reason(&runs, &b, 0), None);
         runs.begin(&b, TurnId::now());
         assert_eq!(reason(&runs, &c, 0).as_deref(), Some("capacity"));
-        runs.end(a.id);
+        runs.end(a.id, TurnId::now());
+        assert_eq!(reason(&runs, &c, 0).as_deref(), Some("capacity"), "another turn was over");
+        runs.end(a.id, turn);
         assert_eq!(reason(&runs, &c, 0), None);
     }
 
@@ -156,11 +173,22 @@ mod tests {
             why: None,
         };
         let mut runs = Runs::default();
-        runs.learn(&SessionRecord { account_hold: Some(hold), ..a });
+        let held = SessionRecord { account_hold: Some(hold), ..a };
+        runs.learn(&held);
         assert!(reason(&runs, &b, 1_000).unwrap().starts_with("usage-limit("));
         assert_eq!(runs.gate(&b, 2, at(1_000)).unwrap_err().again, Some(Duration::from_secs(4)));
         assert_eq!(reason(&runs, &other, 1_000), None);
         assert_eq!(reason(&runs, &b, 5_000), None);
+        let probe = TurnId::now();
+        runs.begin(&b, probe);
+        assert!(
+            reason(&runs, &held, 5_000).unwrap().starts_with("usage-limit("),
+            "one tries, not all at once"
+        );
+        runs.end(b.id, probe);
+        // Whoever closes the session that met it ends it.
+        runs.forget(held.id);
+        assert_eq!(reason(&runs, &b, 1_000), None);
     }
 
     #[test]
@@ -171,9 +199,10 @@ mod tests {
         runs.learn(&a);
         assert_eq!(reason(&runs, &b, 59_999).as_deref(), Some("circuit"));
         assert_eq!(reason(&runs, &b, 60_000), None);
-        runs.begin(&b, TurnId::now());
+        let probe = TurnId::now();
+        runs.begin(&b, probe);
         assert_eq!(reason(&runs, &a, 60_000).as_deref(), Some("circuit"));
-        runs.end(b.id);
+        runs.end(b.id, probe);
         a.circuit = None;
         runs.learn(&a);
         assert_eq!(reason(&runs, &b, 0), None);

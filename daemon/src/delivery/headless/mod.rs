@@ -34,11 +34,10 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Delivery;
-use super::rules::{Boundary, Entry, may_enter};
 use crate::identity::boot_id;
 use crate::session::{Declaration, declare};
 use crate::turn::adapter::Message;
-use crate::turn::{Caller, Ended, Input, Request, Turns, env};
+use crate::turn::{Caller, Ended, Input, Request, Started, Turns, env};
 use gate::Held;
 
 /// The channel's name in ledgers.
@@ -86,14 +85,8 @@ impl Delivery {
 
     /// What an earlier daemon began: turns that are there go on, others never began.
     async fn take_up(self: &Arc<Self>, known: Vec<(TurnId, Option<SessionId>)>) {
-        let records: Vec<SessionRecord> = self
-            .store
-            .read(|state| {
-                let headless = |r: &&SessionRecord| matches!(r.channel, Channel::Headless { .. });
-                state.records().filter(headless).cloned().collect()
-            })
-            .await
-            .unwrap_or_default();
+        let records: Vec<SessionRecord> =
+            self.store.read(|state| state.records().cloned().collect()).await.unwrap_or_default();
         let mut never = Vec::new();
         {
             let mut memory = self.memory();
@@ -102,17 +95,28 @@ impl Delivery {
                 let Some(id) = record.turn.as_ref().and_then(|t| t.prompt_id.as_deref()) else { continue };
                 match known.iter().find(|(turn, of)| turn.to_string() == id && *of == Some(record.id)) {
                     Some((turn, _)) => memory.runs.begin(record, *turn),
-                    None => never.push(record.id),
+                    None if matches!(record.channel, Channel::Headless { .. }) => {
+                        // Its place is kept until that is written down, which a full disk may make long.
+                        let turn = TurnId::now();
+                        memory.runs.begin(record, turn);
+                        never.push((record.id, turn));
+                    }
+                    None => {}
                 }
             }
         }
         for (turn, of) in known {
             if of.is_none_or(|id| !records.iter().any(|r| r.id == id)) {
-                self.cancel_turn(turn).await;
+                let this = Arc::clone(self);
+                tokio::spawn(async move { this.cancel_turn(turn).await });
             }
         }
-        for session in never {
-            self.undo(session, "its turn had not begun when the daemon ended").await;
+        for (session, turn) in never {
+            let this = Arc::clone(self);
+            tokio::spawn(async move {
+                this.undo(session, "its turn had not begun when the daemon ended").await;
+                this.over(session, turn);
+            });
         }
     }
 
@@ -128,7 +132,13 @@ impl Delivery {
 
     /// A session was closed: its turn is not let run on.
     pub(super) fn session_gone(self: &Arc<Self>, session: SessionId) {
-        let turn = self.memory().runs.turns.get(&session).copied();
+        let turn = {
+            let mut memory = self.memory();
+            memory.pauses.remove(&session);
+            memory.alone.remove(&session);
+            memory.runs.forget(session);
+            memory.runs.turns.get(&session).copied()
+        };
         if let Some(turn) = turn {
             let this = Arc::clone(self);
             tokio::spawn(async move { this.cancel_turn(turn).await });
@@ -142,9 +152,11 @@ impl Delivery {
         waiting: &[queue::Entry],
     ) -> Option<Instant> {
         let session = record.id;
-        let waits = |e: &&queue::Entry| matches!(e.receipt, Receipt::Queued | Receipt::Held);
-        let ready = waiting.iter().filter(waits).any(|e| may_enter(e.class(), Boundary::Idle) == Entry::Yes);
-        if !ready {
+        // Of a long queue the whole is asked: what only goes along may stand before what starts a turn.
+        let ready = move |state: &crate::store::State| {
+            state.session(session).is_some_and(|s| batch::may_start(&s.inbox.queue))
+        };
+        if !self.store.read(ready).await.unwrap_or(false) {
             return None;
         }
         let now = Instant::now();
@@ -214,18 +226,42 @@ impl Delivery {
         let begun = self.try_begin(&record, turn).await;
         match begun {
             Ok(true) => return,
-            Ok(false) => {}
+            // Somebody else took what waited. What comes is looked at when it comes.
+            Ok(false) => return self.memory().runs.end(session, turn),
             Err(Unbegun::Held(reason)) => {
                 let waiting = self.waiting(session).await;
                 self.note_held(&record, &waiting, &reason).await;
+                // Only a person can give what is missing: looked at again now and then, and at their word.
+                self.pause(session, LAST_PAUSE);
             }
             Err(Unbegun::Refused(fault)) => {
                 tracing::warn!(%session, %fault, "a turn could not be begun");
-                self.undo(session, "a turn could not be begun").await;
-                self.pause(session, PAUSE);
+                self.refused(session, &fault).await;
             }
         }
-        self.over(session);
+        self.over(session, turn);
+    }
+
+    /// A turn could not be begun. What no turn can be given is not tried again for ever: by itself first, then it is dead.
+    async fn refused(&self, session: SessionId, fault: &Fault) {
+        let for_good = matches!(fault.kind, Kind::TooLarge | Kind::InvalidParams);
+        if !for_good {
+            self.undo(session, "a turn could not be begun").await;
+            let before = self.memory().pauses.get(&session).map(|(_, pause)| *pause);
+            return self.pause(session, pause_after(Class::Runtime, before));
+        }
+        let why = format!("no turn can be given it: {}", fault.message);
+        let refused = self.store.write_on_files_patiently(move |txn, files| {
+            if txn.session(session).is_err() {
+                return Ok(true);
+            }
+            settle::refuse(txn, files, session, &why)
+        });
+        match refused.await {
+            Ok(true) => drop(self.memory().alone.remove(&session)),
+            Ok(false) => drop(self.memory().alone.insert(session)),
+            Err(fault) => tracing::warn!(%session, %fault, "what a turn was refused is not given back yet"),
+        }
     }
 
     async fn waiting(&self, session: SessionId) -> Vec<queue::Entry> {
@@ -239,6 +275,8 @@ impl Delivery {
         let Some(turns) = self.turns.get() else { return Ok(false) };
         let session = record.id;
         let environment = self.environment(record).await?;
+        let alone = self.memory().alone.contains(&session);
+        let most = if alone { 1 } else { self.store.config().headless.batch };
         let messages = self
             .store
             .write_on_files(move |txn, files| {
@@ -246,14 +284,19 @@ impl Delivery {
                 if now.turn.is_some() || !matches!(now.channel, Channel::Headless { .. }) {
                     return Ok(Vec::new());
                 }
-                batch::take(txn, files, session, turn)
+                batch::take(txn, files, session, turn, most)
             })
             .await
             .map_err(Unbegun::Refused)?;
         if messages.is_empty() {
             return Ok(false);
         }
-        turns.start(request(record, turn, messages, environment)).await.map_err(Unbegun::Refused)?;
+        let request = request(record, turn, messages, environment);
+        if let Started::Live(turn) = turns.start(request).await.map_err(Unbegun::Refused)? {
+            // Where not even its folder could be made, nobody will tell of its end.
+            turns.begun(&turn).await.map_err(Unbegun::Refused)?;
+        }
+        self.memory().alone.remove(&session);
         Ok(true)
     }
 
@@ -288,17 +331,30 @@ impl Delivery {
     async fn ended(self: Arc<Self>, ended: Ended) {
         let Some(session) = ended.session else { return };
         let text = answer_of(&ended).await;
-        let awaited = self.awaited(&ended.messages);
         if ended.settled.failure.is_none() {
             self.answer_text(&ended.messages, &text);
         }
+        let outside = ended.settled.trigger == Some(Trigger::Boundary);
+        let succeeded = ended.settled.failure.is_none();
         let class = ended.settled.failure.map(|_| ended.settled.class.unwrap_or(Class::Runtime));
+        let class = class.filter(|_| !outside);
         let outcome = outcome_of(&ended, &text);
         let turn = ended.turn;
+        let this = Arc::clone(&self);
         let written = self
             .store
             .write_on_files_patiently(move |txn, files| {
-                let over = settle::Over { ended: &ended, text: &text, awaited: &awaited, now: clocks() };
+                // Asked now: on a disk that refuses whoever waited may have gone meanwhile.
+                let awaited = this.awaited(&ended.messages);
+                let account = txn.session(session).map(|s| s.record.account().to_owned()).ok();
+                let account_held = account.is_some_and(|a| this.memory().runs.holds.contains_key(&a));
+                let over = settle::Over {
+                    ended: &ended,
+                    text: &text,
+                    awaited: &awaited,
+                    account_held,
+                    now: clocks(),
+                };
                 settle::conclude(txn, files, session, over)
             })
             .await;
@@ -306,7 +362,7 @@ impl Delivery {
             Ok(Some(record)) => {
                 let mut memory = self.memory();
                 memory.runs.learn(&record);
-                if record.account_hold.is_none() && class.is_none() {
+                if succeeded {
                     let account = record.account().to_owned();
                     memory.runs.release(&account);
                 }
@@ -329,14 +385,14 @@ impl Delivery {
         {
             tracing::warn!(%turn, %fault, "the outcome of a turn could not be named");
         }
-        self.over(session);
+        self.over(session, turn);
     }
 
     /// The session's turn is over: it is looked at again, and so are those that waited for a place.
-    fn over(self: &Arc<Self>, session: SessionId) {
+    fn over(self: &Arc<Self>, session: SessionId, turn: TurnId) {
         let waiting = {
             let mut memory = self.memory();
-            memory.runs.end(session);
+            memory.runs.end(session, turn);
             std::mem::take(&mut memory.runs.waiting)
         };
         self.look_again(session);

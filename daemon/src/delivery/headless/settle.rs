@@ -10,13 +10,16 @@ use minder_proto::record::{Binding, RunningTurn, SessionRecord, TurnEnd, TurnOri
 use minder_proto::snapshot;
 use minder_proto::state::State;
 use minder_proto::text::{first_line, one_line};
-use minder_proto::turn::{Class, Failure};
+use minder_proto::turn::names::{Class, Failure, Trigger};
 
 use super::{CHANNEL, WORDS, batch};
 use crate::delivery::mailbox::{answered_by, bury, give_back, is_notice, settle};
 use crate::session::{Declaration, declare};
 use crate::store::{Settled, Txn};
 use crate::turn::Ended;
+
+/// How the key of a message begins that is the answer of a turn.
+const OF_TURN: &str = "turn:";
 
 /// The turn's end as the commit sees it.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +30,8 @@ pub struct Over<'a> {
     pub text: &'a str,
     /// Messages whose senders wait for the answer right now, and are told it that way.
     pub awaited: &'a [MessageId],
+    /// Something holds its account, as far as is known.
+    pub account_held: bool,
     /// The clocks.
     pub now: Clocks<'a>,
 }
@@ -117,14 +122,25 @@ fn succeeded(
         settle(txn, party, &entry, "turn", CHANNEL)?;
         answered_by(txn, party, &entry, end)?;
         if !text.is_empty() && !over.awaited.contains(id) {
-            reply(txn, files, session, &entry, text)?;
+            reply(txn, files, session, &entry, over.ended, text)?;
         }
+    }
+    if over.account_held {
+        release(txn, session)?;
     }
     txn.edit(session, |r| {
         r.circuit = None;
         r.account_hold = None;
         r.last_end = Some(end);
     })
+}
+
+/// A turn of the account succeeded: nothing holds it, whoever met what.
+fn release(txn: &mut Txn<'_>, session: SessionId) -> Result<(), Fault> {
+    let account = txn.session(session)?.record.account().to_owned();
+    let held = |r: &&SessionRecord| r.account_hold.as_ref().is_some_and(|h| h.account == account);
+    let held: Vec<SessionId> = txn.state().records().filter(held).map(|r| r.id).collect();
+    held.into_iter().try_for_each(|id| txn.edit(id, |r| r.account_hold = None))
 }
 
 /// The harness had done with the messages in a turn whose end was lost, and its answer with it: they are seen, and nobody
@@ -147,12 +163,14 @@ fn lost(
     txn.edit(session, |r| r.circuit = None)
 }
 
-/// The answer as a message to who asked. A reply is nothing that asks for one: two sessions would never come to an end.
+/// The answer as a message to who asked. What a turn answered by itself asks for nothing: two sessions would never come to
+/// an end.
 fn reply(
     txn: &mut Txn<'_>,
     files: Settled<'_>,
     session: SessionId,
     entry: &queue::Entry,
+    ended: &Ended,
     text: &str,
 ) -> Result<(), Fault> {
     if is_notice(entry) {
@@ -161,7 +179,8 @@ fn reply(
     let dir = snapshot::party_dir(files.home(), Party::Session(session));
     let Some(asked) = snapshot::message_of(&dir, entry).ok().flatten() else { return Ok(()) };
     let gone = asked.from.session().is_some_and(|id| txn.session(id).is_err());
-    if asked.reply_to.is_some() || gone || asked.from == Party::Session(session) {
+    let by_a_turn = asked.key.as_deref().is_some_and(|key| key.starts_with(OF_TURN));
+    if by_a_turn || gone || asked.from == Party::Session(session) {
         return Ok(());
     }
     let answer = Message {
@@ -170,7 +189,7 @@ fn reply(
         about: None,
         body: cut(text, BODY_MAX).to_owned(),
         class: asked.class,
-        key: None,
+        key: Some(format!("{OF_TURN}{}", ended.turn)),
         reply_to: Some(asked.id),
         thread: asked.thread.or(Some(asked.id)),
         cause: Some(asked.id),
@@ -198,13 +217,15 @@ fn failed(
     let entries: Vec<queue::Entry> =
         given.iter().filter_map(|id| txn.session(session).ok()?.inbox.queue.get(*id).cloned()).collect();
     let most = txn.config().delivery.max_attempts;
-    // What the harness has done with is not given to it again, whatever the rest of the turn came to.
+    // What the harness has done with is not given to it again, whatever the rest of the turn came to; nor is anything
+    // where its answer came late and whole.
+    let text = over.text.trim();
+    let whole = settled.late && over.ended.taken.is_empty() && !text.is_empty();
     let (taken, entries): (Vec<_>, Vec<_>) =
-        entries.into_iter().partition(|e| over.ended.taken.contains(&e.id));
-    for entry in taken {
-        settle(txn, party, &entry, "turn", CHANNEL)?;
-    }
-    if failure == Failure::SupervisorLost {
+        entries.into_iter().partition(|e| whole || over.ended.taken.contains(&e.id));
+    // The surroundings ended it, or nobody knows how it ended: that is no attempt.
+    let outside = settled.trigger == Some(Trigger::Boundary);
+    if failure == Failure::SupervisorLost || outside {
         never_given(txn, session, &entries)?;
     } else if failure == Failure::Cancelled {
         bury(txn, files, party, &entries, "cancelled", "its turn was cancelled")?;
@@ -216,11 +237,29 @@ fn failed(
         }
         give_back(txn, party, &again.iter().map(|e| e.id).collect::<Vec<_>>())?;
     }
-    if !turn.declared {
+    if outside && !turn.declared {
+        let note = "its turn was ended from outside; what it was given waits".to_owned();
+        declare(txn, session, Declaration::new(State::Idle, Some(note), Author::Runner))?;
+    } else if !turn.declared {
         let why =
             settled.why.as_deref().map(|w| format!(": {}", one_line(first_line(w)))).unwrap_or_default();
         let note: String = format!("turn failed: {failure}{why}").chars().take(4 * WORDS).collect();
         declare(txn, session, Declaration::new(State::Error, Some(note), Author::Runner))?;
+    }
+    if !taken.is_empty() {
+        let mut seq = None;
+        if txn.config().adopt.text && !text.is_empty() {
+            let text = cut(text, ANSWER_MAX).to_owned();
+            seq = Some(txn.append(party, Body::Note { what: ANSWER_NOTE.to_owned(), text })?);
+        }
+        let end = TurnEnd { at: txn.now(), seq };
+        for entry in taken {
+            settle(txn, party, &entry, "turn", CHANNEL)?;
+            answered_by(txn, party, &entry, end)?;
+            if !text.is_empty() && !over.awaited.contains(&entry.id) {
+                reply(txn, files, session, &entry, over.ended, text)?;
+            }
+        }
     }
     let account = txn.session(session)?.record.account().to_owned();
     let kind = match (over.ended.login, over.ended.limit) {
@@ -252,6 +291,19 @@ fn never_given(txn: &mut Txn<'_>, session: SessionId, entries: &[queue::Entry]) 
         txn.receipt(Party::Session(session), entry.id, Receipt::Queued, None, attempt, None)?;
     }
     Ok(())
+}
+
+/// What can never be given, by itself, is dead; gives false where it was given with others, which may be the reason.
+pub fn refuse(txn: &mut Txn<'_>, files: Settled<'_>, session: SessionId, why: &str) -> Result<bool, Fault> {
+    let given = batch::handed(txn, session)?;
+    let queue = &txn.session(session)?.inbox.queue;
+    let entries: Vec<queue::Entry> = given.iter().filter_map(|id| queue.get(*id).cloned()).collect();
+    let alone = entries.len() == 1;
+    if alone {
+        bury(txn, files, Party::Session(session), &entries, "refused", why)?;
+    }
+    undo(txn, session, None)?;
+    Ok(alone)
 }
 
 /// A turn that never began: what it was given waits again.

@@ -114,3 +114,24 @@ fn a_variable_that_nobody_has_is_named() {
         assert!(!String::from_utf8_lossy(&bytes).contains("the value"), "{path}");
     }
 }
+
+#[test]
+fn what_no_turn_can_be_given_is_dead_and_blocks_nothing_behind_it() {
+    let world = World::new();
+    let _daemon = world.start();
+    let mut client = world.client();
+    let asker = world.session("asker");
+    let w = session(&world, "w", "cat > prompt; echo here");
+    // Its folder of turns cannot be made: a turn that is refused after it was asked for gives everything back.
+    let turns = world.home().turns();
+    std::fs::rename(turns.join("run"), turns.join("away")).unwrap();
+    std::fs::write(turns.join("run"), "").unwrap();
+    let sent = must(&mut client, &asker.letter(&w, "one"));
+    until(&w, |queue| queue.iter().any(|(r, _)| *r == Receipt::Handed));
+    until(&w, |queue| queue.iter().all(|(r, _)| *r != Receipt::Handed));
+    std::fs::remove_file(turns.join("run")).unwrap();
+    std::fs::rename(turns.join("away"), turns.join("run")).unwrap();
+    must(&mut client, &rpc::Retry { caller: None, id: sent.id.to_string() });
+    until(&w, <[_]>::is_empty);
+    assert_eq!(lines(&world, "w", 1).len(), 1);
+}

@@ -1,6 +1,6 @@
 //! The way of a message through a turn and back.
 
-use minder_proto::event::{Author, Body, Receipt};
+use minder_proto::event::{Author, Body, Class, Receipt};
 use minder_proto::rpc;
 use minder_proto::state::State;
 use minder_proto::turn::{Failure, Outcome};
@@ -160,4 +160,41 @@ fn f7_what_was_cancelled_or_closed_does_not_run_again() {
         assert_eq!(lines(&world, label, 1).len(), 1);
         assert_eq!(written(&world, label, "runs", |_| true).lines().count(), 1);
     }
+}
+
+#[test]
+fn what_only_goes_along_keeps_nothing_from_starting_a_turn() {
+    let world = World::with("[headless]\nbatch = 2\n");
+    let _daemon = world.start();
+    let mut client = world.client();
+    let asker = world.session("asker");
+    let w = session(&world, "w", "cat >> prompts; echo here");
+    let along = |n| rpc::Send { class: Class::WithNext, ..asker.letter(&w, format!("along {n}")) };
+    for n in 0..70 {
+        must(&mut client, &along(n));
+    }
+    assert_eq!(w.moves().len(), 0, "by itself it starts nothing");
+    let waited = ran(&mut world.minder(["send", "w", "--wait", "-"]), b"go\n");
+    assert_eq!((waited.code, waited.out.as_str()), (0, "here\n"), "{waited:?}");
+    let prompts = written(&world, "w", "prompts", |_| true);
+    assert!(prompts.contains("along 0") && prompts.contains("\ngo"), "{prompts}");
+}
+
+#[test]
+fn a_turn_that_the_surroundings_end_is_run_again() {
+    let world = World::new();
+    let daemon = world.start();
+    let asker = world.session("asker");
+    let w = session(&world, "w", "cat >> prompts; echo $$ >> runs; [ -e well ] || exec sleep 600; echo here");
+    must(&mut world.client(), &asker.letter(&w, "one"));
+    let pid: u32 = written(&world, "w", "runs", |t| t.ends_with('\n')).trim().parse().unwrap();
+    let shim = crate::turns::scene::shim_of(&Process::open(pid).unwrap().unwrap());
+    std::fs::write(folder(&world, "w").join("well"), "").unwrap();
+    // As at the end of a login.
+    assert!(shim.signal(rustix::process::Signal::TERM));
+    daemon.kill();
+    let _daemon = world.start();
+    until(&w, <[_]>::is_empty);
+    let answers: Vec<_> = asker.messages().into_iter().map(|(_, m)| m.body).collect();
+    assert_eq!(answers, ["here"]);
 }

@@ -7,5 +7,5 @@ mod lives_on;
 mod log;
 mod outcomes;
 mod places;
-mod scene;
+pub mod scene;
 mod typed;
