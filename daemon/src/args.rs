@@ -10,7 +10,7 @@ minderd minds coding-agent sessions for one user. `minder` starts it when it is 
 
 Usage: minderd [--foreground] [--ready-fd N]
        minderd --check|--repair [PATH] [--json]
-       minderd shim
+       minderd shim [FOLDER]
 
       --foreground   log to standard error instead of the store's log file
       --ready-fd N   tell a starter on descriptor N: `ready`, or `error <exit code> <line>`
@@ -19,7 +19,7 @@ Usage: minderd [--foreground] [--ready-fd N]
       --json         print what a check finds, or a repair did, as one object
       --version      print the version and exit
       --help         print this and exit
-      shim           mind the one turn whose folder this is started in; the daemon does it
+      shim           mind the one turn whose folder that is, or this is started in; the daemon does it
 
 The store is $MINDER_HOME, else $XDG_STATE_HOME/minder. A second daemon of one store exits 73.
 ";
@@ -48,8 +48,8 @@ pub enum Wish {
         /// Print one object.
         json: bool,
     },
-    /// Be the shim of the turn whose folder this process is in.
-    Shim,
+    /// Be the shim of the turn whose folder this is, or the one that this process is in.
+    Shim(Option<PathBuf>),
     /// Print the version.
     Version,
     /// Print the help.
@@ -73,7 +73,8 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Wish, ArgsError
     let (mut check, mut repair, mut json, mut path) = (false, false, None, None);
     let mut args = args.into_iter().peekable();
     if args.next_if(|arg| arg == "shim").is_some() {
-        return args.next().map_or(Ok(Wish::Shim), |arg| Err(ArgsError::Unknown(arg)));
+        let folder = args.next_if(|arg| !arg.as_encoded_bytes().starts_with(b"-")).map(PathBuf::from);
+        return args.next().map_or(Ok(Wish::Shim(folder)), |arg| Err(ArgsError::Unknown(arg)));
     }
     while let Some(arg) = args.next() {
         match arg.to_str() {
@@ -121,7 +122,8 @@ mod tests {
         );
         assert_eq!(wish(&["--foreground", "--help"]), Ok(Wish::Help));
         assert_eq!(wish(&["--version"]), Ok(Wish::Version));
-        assert_eq!(wish(&["shim"]), Ok(Wish::Shim));
+        assert_eq!(wish(&["shim"]), Ok(Wish::Shim(None)));
+        assert_eq!(wish(&["shim", "/a"]), Ok(Wish::Shim(Some(PathBuf::from("/a")))));
         let check = |path: Option<&str>, json| Ok(Wish::Check { path: path.map(PathBuf::from), json });
         assert_eq!(wish(&["--check"]), check(None, false));
         assert_eq!(wish(&["--check", "/a", "--json"]), check(Some("/a"), true));
@@ -135,7 +137,8 @@ mod tests {
         for bad in [
             &["--daemon"][..],
             &["start"],
-            &["shim", "x"],
+            &["shim", "x", "y"],
+            &["shim", "--json"],
             &["--foreground", "shim"],
             &["--foreground=yes"],
             &[""],

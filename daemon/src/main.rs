@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         Ok(Wish::Run { foreground, ready_fd }) => (foreground, ready_fd),
         Ok(Wish::Check { path, json }) => return check_store(path, json),
         Ok(Wish::Repair { path, json }) => return repair_store(path, json),
-        Ok(Wish::Shim) => return shim::main(),
+        Ok(Wish::Shim(folder)) => return shim::main(folder.as_deref()),
         Ok(Wish::Help) => return print(args::HELP, exit::OK),
         Ok(Wish::Version) => return print(&format!("minderd {}\n", minder_proto::VERSION), exit::OK),
         Err(error) => return complain(&Failure::new(exit::USAGE, error)),

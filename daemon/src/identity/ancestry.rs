@@ -198,7 +198,8 @@ mod system {
         let executable = readlinkat(&folder, "exe", Vec::new()).ok();
         let executable = executable.map(|path| PathBuf::from(path.to_string_lossy().into_owned()));
         let harness = harness::recognise(&stat.comm, &arguments, executable.as_deref()).map(|h| h.name);
-        let shim = matches!(arguments.as_slice(), [program, mode] if program == "minderd" && mode == "shim");
+        let shim =
+            matches!(arguments.as_slice(), [program, mode, ..] if program == "minderd" && mode == "shim");
         let minds = if shim { session_of_turn(pid) } else { None };
         let argv0 = arguments.into_iter().next().unwrap_or_default();
         Some(Ancestor {

@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::{ChildStderr, ChildStdout, ExitCode};
 use std::time::Duration;
 
@@ -35,16 +36,19 @@ const SHOW_EVERY: u64 = 250;
 
 /// The shim, from its start to its end. What is wrong with it is seen by who looks into its folder: a lock that is free
 /// and no result.
-pub fn main() -> ExitCode {
-    match run() {
+pub fn main(folder: Option<&Path>) -> ExitCode {
+    match run(folder) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == ErrorKind::InvalidData => ExitCode::from(exit::DATA),
         Err(_) => ExitCode::from(exit::IO),
     }
 }
 
-fn run() -> io::Result<()> {
+fn run(folder: Option<&Path>) -> io::Result<()> {
     crate::descriptors::close_inherited(&[]);
+    if let Some(folder) = folder {
+        std::env::set_current_dir(folder)?;
+    }
     // It may be the leader of a group already, and then stays in its session: a daemon starts it as neither.
     let _ = nix::unistd::setsid();
     umask(Mode::from_bits_truncate(0o077));

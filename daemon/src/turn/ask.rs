@@ -53,6 +53,17 @@ impl Turns {
             let why = format!("a turn is named by {MIN_PARTIAL} or more characters of the end of its id");
             return Err(Fault::new(Kind::InvalidParams, why));
         }
+        // A whole id of what is in memory needs no look at the disk.
+        if let Ok(id) = end.parse::<TurnId>() {
+            let memory = self.memory();
+            if let Some(turn) = memory.live.get(&id) {
+                return Ok(Known::Live(Arc::clone(turn)));
+            }
+            if let Some(over) = memory.over.get(&id) {
+                let (spec, answer) = (Arc::clone(&over.spec), Box::new(over.answer.clone()));
+                return Ok(Known::Over { spec, answer });
+            }
+        }
         let this = self.clone();
         let folders = tokio::task::spawn_blocking(move || place::list(this.0.store.home()));
         let folders = folders.await.ok().and_then(Result::ok).unwrap_or_default();

@@ -32,9 +32,10 @@ impl Shims {
         let child = Command::new(&self.program)
             .arg0("minderd")
             .arg("shim")
+            // It goes there itself: where a program is linked statically, to say so here would cost a fork.
+            .arg(folder)
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value)))
-            .current_dir(folder)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
