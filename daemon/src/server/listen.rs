@@ -268,11 +268,30 @@ pub fn reach(path: &Path) -> Reached {
         Ok(stream)
     };
     match attempt() {
+        Ok(stream) if is_orphaned(&stream) => Reached::Nobody,
         Ok(stream) => Reached::Somebody(Some(stream)),
         Err(Errno::EAGAIN | Errno::EINPROGRESS) => Reached::Somebody(None),
         Err(Errno::ECONNREFUSED | Errno::ENOENT | Errno::ENOTDIR) => Reached::Nobody,
         Err(error) => Reached::Failed(error.into()),
     }
+}
+
+/// True if who listens has ended. Its socket may live for a moment more: in a child that it was starting when it died,
+/// which has all its descriptors until it becomes another program.
+#[cfg(target_os = "linux")]
+fn is_orphaned(stream: &UnixStream) -> bool {
+    use crate::identity::has_ended;
+    use nix::sys::socket::getsockopt;
+    use nix::sys::socket::sockopt::PeerCredentials;
+
+    // What is of another process namespace has no number here.
+    getsockopt(stream, PeerCredentials).is_ok_and(|who| who.pid() > 0 && has_ended(who.pid()))
+}
+
+/// Where the system does not tell, who accepts is there.
+#[cfg(not(target_os = "linux"))]
+fn is_orphaned(_: &UnixStream) -> bool {
+    false
 }
 
 /// Asks a daemon which store it serves.

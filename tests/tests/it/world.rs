@@ -49,8 +49,16 @@ impl World {
         Self::configured("")
     }
 
+    /// Where no disk has to be waited for.
+    pub fn in_memory() -> Self {
+        Self::within(Isolated::in_memory().unwrap(), THROW_AWAY)
+    }
+
     fn configured(config: &str) -> Self {
-        let isolated = Isolated::new().unwrap();
+        Self::within(Isolated::new().unwrap(), config)
+    }
+
+    fn within(isolated: Arc<Isolated>, config: &str) -> Self {
         let world = Self { isolated };
         std::fs::create_dir_all(world.config_file().parent().unwrap()).unwrap();
         std::fs::write(world.config_file(), config).unwrap();

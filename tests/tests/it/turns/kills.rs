@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use minder_client::rpc::{CallError, Client, Endpoint, Start};
+use minder_client::rpc::{Client, Endpoint, Start};
 use minder_proto::id::TurnId;
 use minder_proto::layout::Home;
 use minder_proto::rpc::{Hold, TurnGet, TurnRun};
@@ -16,35 +16,83 @@ use minder_tests::crash::Rng;
 use minder_tests::files;
 
 use super::scene::*;
-use crate::world::World;
+use crate::world::{World, is_lost};
 
 /// How often the daemon is killed.
 const KILLS: usize = 200;
+/// After how many of these it is stopped in good order.
+const BETWEEN_STOPS: usize = 8;
 /// Callers at once.
 const CALLERS: usize = 3;
 
+/// Which daemon there is, counted; callers wait for the next one when theirs is gone.
+#[derive(Default)]
+struct Daemons {
+    started: Mutex<usize>,
+    bell: Condvar,
+    over: AtomicBool,
+}
+
+impl Daemons {
+    fn count(&self) -> usize {
+        *self.started.lock().unwrap()
+    }
+
+    fn started(&self) {
+        *self.started.lock().unwrap() += 1;
+        self.bell.notify_all();
+    }
+
+    /// Waits for one after `seen`; false where there will be none.
+    fn next(&self, seen: usize) -> bool {
+        let started = self.started.lock().unwrap();
+        drop(self.bell.wait_while(started, |n| *n <= seen && !self.is_over()).unwrap());
+        !self.is_over()
+    }
+
+    fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+        let _started = self.started.lock().unwrap();
+        self.bell.notify_all();
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+}
+
 /// One turn after the other, each with its word, through whatever daemon there is.
-fn call_on(home: &Home, run: &dyn Fn() -> TurnRun, over: &AtomicBool) -> usize {
-    let socket = || std::fs::read_link(home.socket_link()).expect("a daemon served here once");
-    let client = || Client::new(Endpoint::at(home.clone(), socket()), Start::Never("this is a test"));
+fn call_on(home: &Home, run: &dyn Fn() -> TurnRun, daemons: &Daemons) -> usize {
     let mut told = 0;
-    while !over.load(Ordering::Relaxed) {
+    while !daemons.is_over() {
         let call = TurnRun { hold: Hold::Connection, ..run() };
         let turn = id(&call);
-        let mut here = client();
-        let mut answer = here.call(&call);
-        // Once it is not known whether it began, it is asked for and not begun again.
-        while let Err(CallError::Unreachable(_)) = &answer {
-            if over.load(Ordering::Relaxed) {
-                return told;
+        let mut begun = false;
+        loop {
+            let seen = daemons.count();
+            // A daemon that is stopped in good order takes its address with it.
+            let answer = std::fs::read_link(home.socket_link()).ok().map(|socket| {
+                let endpoint = Endpoint::at(home.clone(), socket);
+                let mut client = Client::new(endpoint, Start::Never("this is a test"));
+                // Once it is not known whether it began, it is asked for and not begun again.
+                let get = TurnGet { id: turn.to_string(), wait: true, caller: None };
+                let answer = if begun { client.call(&get) } else { client.call(&call) };
+                if answer.as_ref().is_ok_and(|a| a.settled.as_ref().is_some_and(|s| s.failure.is_none())) {
+                    told += usize::from(client.call(&finishing(turn, "delivered")).is_ok());
+                }
+                answer
+            });
+            begun |= answer.is_some();
+            match answer {
+                Some(Ok(_)) => break,
+                // It never began, or is over.
+                Some(Err(error)) if !is_lost(&error) => break,
+                Some(Err(_)) | None => {
+                    if !daemons.next(seen) {
+                        return told;
+                    }
+                }
             }
-            std::thread::yield_now();
-            here = client();
-            answer = here.call(&TurnGet { id: turn.to_string(), wait: true, caller: None });
-        }
-        if answer.is_ok_and(|answer| answer.settled.is_some_and(|settled| settled.failure.is_none())) {
-            let _ = here.call(&finishing(turn, "delivered"));
-            told += 1;
         }
     }
     told
@@ -79,30 +127,40 @@ fn judge(world: &World, notes: &Path) -> BTreeMap<TurnId, Line> {
 
 #[test]
 fn over_two_hundred_kills_every_turn_is_run_once_and_has_one_line() {
-    let world = Arc::new(World::new());
+    let world = Arc::new(World::in_memory());
     let notes: PathBuf = world.isolated.root().join("notes");
     let mut rng = Rng::new(20_261_130);
-    let over = Arc::new(AtomicBool::new(false));
+    let daemons = Arc::new(Daemons::default());
     let mut daemon = world.start();
     // One that lives through all of it.
     let long = start_held(&mut world.client(), fake(&world, "hang"));
     let callers: Vec<_> = (0..CALLERS)
         .map(|_| {
-            let (world, notes, over) = (Arc::clone(&world), notes.clone(), Arc::clone(&over));
-            std::thread::spawn(move || call_on(&world.home(), &|| noting(&world, &notes), &over))
+            let (world, notes, daemons) = (Arc::clone(&world), notes.clone(), Arc::clone(&daemons));
+            std::thread::spawn(move || call_on(&world.home(), &|| noting(&world, &notes), &daemons))
         })
         .collect();
-    for _ in 0..KILLS {
+    for n in 1..=KILLS {
         // A moment in the life of a daemon, and not a wait for anything.
         daemon.process.wait(Duration::from_micros(rng.below(30_000)));
         daemon.kill();
         daemon = world.start();
+        // One that is stopped in between leaves no journal to the next.
+        if n % BETWEEN_STOPS == 0 {
+            daemon.stop();
+            daemon = world.start();
+        }
+        daemons.started();
     }
-    over.store(true, Ordering::Relaxed);
+    daemons.end();
     let told: usize = callers.into_iter().map(|caller| caller.join().unwrap()).sum();
     cancel(&mut world.client(), long);
     let adopted = line_of(&world, long).adopted;
-    assert_eq!(usize::try_from(adopted).unwrap(), KILLS, "restarts that the long one lived through");
+    assert_eq!(
+        usize::try_from(adopted).unwrap(),
+        KILLS + KILLS / BETWEEN_STOPS,
+        "restarts that the long one lived through"
+    );
     daemon.stop();
     let daemon = world.start();
     let lines = judge(&world, &notes);
