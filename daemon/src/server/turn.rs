@@ -79,7 +79,7 @@ async fn finish(ctx: &Context, call: TurnFinish, origin: Origin) -> Result<TurnD
         let why = "a turn of a session's queue ends with the delivery of its reply";
         return Err(Fault::new(Kind::InvalidState, why));
     }
-    ctx.turns.finish(&known, call.outcome.parse().unwrap_or(Outcome::Unknown))
+    ctx.turns.finish(&known, call.outcome.parse().unwrap_or(Outcome::Unknown)).await
 }
 
 /// A stop must not wait for this call; the client asks the next daemon.

@@ -19,6 +19,8 @@ use super::hold::{self, Caller};
 use super::live::{Stage, Turn};
 use super::{Turns, place, settle};
 
+/// How long an outcome waits for its line before it is noted elsewhere.
+const LINE_WAIT: Duration = Duration::from_millis(250);
 /// How long a shim may take to hear an order.
 const HEARD: Duration = Duration::from_secs(5);
 
@@ -136,7 +138,7 @@ impl Turns {
     }
 
     /// Names the outcome of a turn that is held. The first word counts. The turn of a queue is its delivery's to finish.
-    pub fn finish(&self, known: &Known, outcome: Outcome) -> Result<TurnDone, Fault> {
+    pub async fn finish(&self, known: &Known, outcome: Outcome) -> Result<TurnDone, Fault> {
         let turn = match known {
             Known::Live(turn) => turn,
             Known::Over { answer, .. } => return Ok(over(answer)),
@@ -148,6 +150,9 @@ impl Turns {
             return Err(Fault::new(Kind::InvalidState, why));
         }
         turn.acknowledge();
+        if counted {
+            stays(turn, outcome).await?;
+        }
         let outcome = stage.settled().and_then(|settled| settled.outcome);
         Ok(TurnDone { turn: turn.spec.turn, outcome, counted })
     }
@@ -161,7 +166,10 @@ impl Turns {
         }
         if let (Purpose::Caller, Stage::Held(settled, _)) = (&turn.spec.purpose, &stage) {
             let silent = settled.text.as_deref().is_none_or(|text| is_silent(text.as_bytes()));
-            turn.conclude(if silent { Outcome::Silent } else { Outcome::Delivered });
+            let outcome = if silent { Outcome::Silent } else { Outcome::Delivered };
+            if turn.conclude(outcome) {
+                stays(turn, outcome).await?;
+            }
         }
         Ok(turn.answer())
     }
@@ -180,6 +188,22 @@ impl Turns {
         if matches!(turn.spec.purpose, Purpose::Caller | Purpose::Connection) {
             turn.move_caller(|_| Caller::On(connection));
         }
+    }
+}
+
+/// What somebody is told of an outcome is true for the next daemon too: its line is written, or, where the log is slow, the
+/// turn's folder says it.
+async fn stays(turn: &Arc<Turn>, outcome: Outcome) -> Result<(), Fault> {
+    if tokio::time::timeout(LINE_WAIT, turn.line_done()).await.is_ok() {
+        return Ok(());
+    }
+    let folder = turn.folder.clone();
+    let noted = tokio::task::spawn_blocking(move || place::note_outcome(&folder, outcome)).await;
+    match noted {
+        // Its line was written after all, and the folder is gone.
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(Err(error)) => Err(Fault::new(Kind::ReadOnly, format!("{}: {error}", turn.folder.display()))),
+        _ => Ok(()),
     }
 }
 

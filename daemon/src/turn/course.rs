@@ -158,6 +158,14 @@ impl Turns {
         } else {
             turn.set(Stage::Held(Arc::new(told), Instant::now()));
             self.tell_queue(&turn, &settlement);
+            // Somebody was told that it counts.
+            let folder = turn.folder.clone();
+            if turn.adopted > 0
+                && let Ok(Some(named)) = spawn_blocking(move || place::outcome(&folder)).await
+            {
+                turn.acknowledge();
+                turn.conclude(named);
+            }
             self.outcome(&turn).await
         };
         self.finish_up(turn, &found, settlement, outcome, shim).await;
@@ -218,6 +226,7 @@ impl Turns {
         // Neither waits for the other.
         let written = async {
             self.0.log.write(line).await;
+            turn.line_is_done();
             reach("turn.line-written");
         };
         tokio::join!(written, self.tell_session(&turn, outcome, &settlement, found));

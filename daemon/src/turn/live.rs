@@ -64,6 +64,7 @@ pub struct Turn {
     pub adopted: u32,
     stage: watch::Sender<Stage>,
     noted: watch::Sender<bool>,
+    lined: watch::Sender<bool>,
     caller: Mutex<Caller>,
     orders: mpsc::Sender<Sent>,
 }
@@ -85,6 +86,7 @@ impl Turn {
             adopted,
             stage,
             noted: watch::channel(false).0,
+            lined: watch::channel(false).0,
             caller: Mutex::new(caller),
             orders,
         };
@@ -120,6 +122,17 @@ impl Turn {
     pub async fn acknowledged(&self) {
         // Its sender is this very turn.
         let _ = self.noted.subscribe().wait_for(|noted| *noted).await;
+    }
+
+    /// Its line is written, or cannot be.
+    pub fn line_is_done(&self) {
+        self.lined.send_replace(true);
+    }
+
+    /// Comes back once that is so.
+    pub async fn line_done(&self) {
+        // Its sender is this very turn.
+        let _ = self.lined.subscribe().wait_for(|lined| *lined).await;
     }
 
     /// Goes on to a later stage.

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use minder_proto::id::TurnId;
 use minder_proto::layout::Home;
+use minder_proto::turn::Outcome;
 use minder_proto::turn::folder::{
-    ADOPTED, Found, LOCK, PROGRESS, PROGRESS_LEN, PROMPT, Progress, RESULT, SPEC, STDERR, STDOUT,
+    ADOPTED, Found, LOCK, OUTCOME, PROGRESS, PROGRESS_LEN, PROMPT, Progress, RESULT, SPEC, STDERR, STDOUT,
     STDOUT_TAIL, Spec, TAIL_MAX, WRITTEN,
 };
 use minder_proto::whole;
@@ -149,6 +150,17 @@ pub fn adopt(folder: &Path) -> io::Result<u32> {
     let mut file = open.open(folder.join(ADOPTED))?;
     file.write_all(b"+")?;
     Ok(u32::try_from(file.metadata()?.len()).unwrap_or(u32::MAX))
+}
+
+/// Notes the outcome of a turn whose line is not written yet.
+pub fn note_outcome(folder: &Path, outcome: Outcome) -> io::Result<()> {
+    create(&folder.join(OUTCOME), outcome.as_str().as_bytes())
+}
+
+/// The outcome that was noted so.
+pub fn outcome(folder: &Path) -> Option<Outcome> {
+    let word = whole::at_most(&folder.join(OUTCOME), 64).ok()?;
+    std::str::from_utf8(&word).ok()?.parse().ok()
 }
 
 /// Notes that the turn's line is written and that nothing waits for the turn any more.

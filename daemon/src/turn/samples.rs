@@ -108,7 +108,7 @@ mod property {
                 ..Found::default()
             };
             let usage = Usage { cost_usd: Some(f64::from(numbers[4])), ..Usage::default() };
-            let verdict = Verdict { outcome: *outcome, failure: failure.copied(), class: Some(Class::Quota), usage };
+            let verdict = Verdict { outcome, failure, class: Some(Class::Quota), usage };
             let line = Line::of(&spec, &found, &verdict, numbers[5], Stamp::now());
             let Ok(Value::Object(fields)) = serde_json::to_value(&line) else { panic!("a line is an object") };
             for (name, value) in &fields {

@@ -30,6 +30,8 @@ pub const PROGRESS: &str = "progress";
 pub const RESULT: &str = "result.json";
 /// A byte for each daemon that adopted the turn; the daemon's.
 pub const ADOPTED: &str = "adopted";
+/// The word of an outcome that somebody was told counts, where the turn's line could not be written soon; the daemon's.
+pub const OUTCOME: &str = "outcome";
 /// There once the turn's line is written and nothing waits for the turn any more; the daemon's.
 pub const WRITTEN: &str = "written";
 

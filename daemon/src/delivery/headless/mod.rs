@@ -381,7 +381,7 @@ impl Delivery {
         // Named after its reply was committed.
         if let Some(turns) = self.turns.get()
             && let Ok(known) = turns.find(&turn.to_string()).await
-            && let Err(fault) = turns.finish(&known, outcome)
+            && let Err(fault) = turns.finish(&known, outcome).await
         {
             tracing::warn!(%turn, %fault, "the outcome of a turn could not be named");
         }

@@ -86,10 +86,7 @@ fn call_on(home: &Home, run: &dyn Fn() -> TurnRun, daemons: &Daemons) -> usize {
             match answer {
                 Some(Ok(())) => break,
                 // It never began, or is over.
-                Some(Err(error)) if !is_lost(&error) => {
-                    eprintln!("XX {turn} {begun} {error}");
-                    break;
-                }
+                Some(Err(error)) if !is_lost(&error) => break,
                 // What was begun is ended, also where the daemon is killed no more.
                 Some(Err(_)) | None => daemons.next(seen),
             }
