@@ -9,11 +9,12 @@ use std::time::Instant;
 
 use minder_proto::id::TurnId;
 use minder_proto::turn::Outcome;
-use minder_proto::turn::folder::{Purpose, Spec};
+use minder_proto::turn::folder::{Found, Purpose, Spec};
 
 use super::course::{Shim, judge};
 use super::hold::{Caller, REATTACH};
 use super::live::{Stage, Turn};
+use super::settle::Settlement;
 use super::{Turns, place, settle};
 
 /// What was found of one turn.
@@ -21,8 +22,15 @@ struct Left {
     spec: Spec,
     folder: PathBuf,
     adopted: u32,
-    /// The outcome of which its line is in the log.
-    written: Option<Outcome>,
+    /// What became of it, where its line is in the log.
+    written: Option<Written>,
+}
+
+/// What became of a turn whose line is in the log.
+struct Written {
+    outcome: Outcome,
+    found: Found,
+    settlement: Settlement,
 }
 
 impl Turns {
@@ -43,10 +51,18 @@ impl Turns {
                 Purpose::Caller | Purpose::Held | Purpose::Queue { .. } => Caller::Elsewhere,
             };
             let id = spec.turn;
-            let (turn, orders) = Turn::new(spec, folder, adopted, caller, Stage::Running(None));
+            let stage = match &written {
+                Some(Written { outcome, found, settlement }) => {
+                    let mut told = settlement.told(&spec, found, &folder);
+                    told.outcome = Some(*outcome);
+                    Stage::Done(Arc::new(told))
+                }
+                None => Stage::Running(None),
+            };
+            let (turn, orders) = Turn::new(spec, folder, adopted, caller, stage);
             self.memory().live.insert(id, Arc::clone(&turn));
             match written {
-                Some(outcome) => drop(tokio::spawn(self.clone().clear_away(turn, outcome))),
+                Some(written) => drop(tokio::spawn(self.clone().clear_away(turn, written))),
                 None => {
                     tracing::info!(turn = %id, adopted, "a turn of an earlier daemon is taken over");
                     tokio::spawn(self.clone().follow(turn, orders, Shim::unknown()));
@@ -75,24 +91,20 @@ impl Turns {
             };
             let adopted = place::adopt(&folder).unwrap_or(1);
             let log = logs.entry(spec.seat.clone()).or_insert_with(|| self.0.log.written(&spec.seat));
-            let written = log.get(&id).copied();
+            let written = log.get(&id).map(|outcome| {
+                let found = place::result(&folder).ok().flatten().unwrap_or_else(|| settle::lost(&spec));
+                let settlement = judge(&spec, &found, &folder);
+                Written { outcome: *outcome, found, settlement }
+            });
             left.push(Left { spec, folder, adopted, written });
         }
         Ok(left)
     }
 
     /// What an earlier daemon had written the line of, and did not come to the rest.
-    async fn clear_away(self, turn: Arc<Turn>, outcome: Outcome) {
-        let of = Arc::clone(&turn);
-        let read = move || {
-            let found = place::result(&of.folder).ok().flatten().unwrap_or_else(|| settle::lost(&of.spec));
-            let settlement = judge(&of.spec, &found, &of.folder);
-            (found, settlement)
-        };
-        let Ok((found, settlement)) = tokio::task::spawn_blocking(read).await else { return };
-        let mut told = settlement.told(&turn.spec, &found, &turn.folder);
-        told.outcome = Some(outcome);
-        turn.set(Stage::Done(Arc::new(told)));
+    async fn clear_away(self, turn: Arc<Turn>, written: Written) {
+        let Written { outcome, found, settlement } = written;
+        turn.line_is_done();
         if outcome == Outcome::Failed {
             // Whose queue it was may not have taken note of it.
             self.tell_queue(&turn, &settlement);
