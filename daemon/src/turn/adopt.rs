@@ -81,11 +81,19 @@ impl Turns {
             }
             let spec = match place::spec(&folder) {
                 Ok(spec) if spec.turn == id => spec,
+                // The spec is whole before a shim is started.
+                Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => {
+                    tracing::warn!("{}: removed: no shim was started in it", folder.display());
+                    if let Err(error) = place::remove(&folder) {
+                        tracing::warn!("{}: {error}", folder.display());
+                    }
+                    continue;
+                }
+                // A build that knows more of it, or a moment without descriptors: a shim may mind it.
                 unfit => {
                     let why =
                         unfit.err().map_or_else(|| "it is another turn's".to_owned(), |e| e.to_string());
-                    tracing::warn!("{}: removed: no shim was started in it: {why}", folder.display());
-                    place::remove(&folder)?;
+                    tracing::warn!("{}: left alone: {why}", folder.display());
                     continue;
                 }
             };

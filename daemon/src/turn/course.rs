@@ -285,7 +285,7 @@ fn remember(memory: &mut super::Memory, turn: &Turn) {
     let settled = answer.settled.map(|settled| Settled { text: None, stdout: None, stderr: None, ..settled });
     let answer = TurnAnswer { settled, ..answer };
     let id = turn.spec.turn;
-    memory.over.insert(id, Over { spec: Arc::new(turn.spec.clone()), answer });
+    memory.over.insert(id, Over { spec: Arc::new(remembered(&turn.spec)), answer });
     memory.order.push_back(id);
     if memory.order.len() > REMEMBERED
         && let Some(oldest) = memory.order.pop_front()
@@ -293,6 +293,11 @@ fn remember(memory: &mut super::Memory, turn: &Turn) {
         memory.over.remove(&oldest);
         memory.forgotten = memory.forgotten.max(oldest.made());
     }
+}
+
+/// What is still asked of a turn that is over: whose it was. Neither its prompt nor its command is kept in memory.
+fn remembered(spec: &Spec) -> Spec {
+    Spec { argv: Vec::new(), heal: None, rules: None, ..spec.clone() }
 }
 
 /// Passes orders on until the shim has said that the turn is settled, or its connection ended. Gives an order that was
@@ -323,15 +328,22 @@ async fn say(link: &mut Link, sent: Sent) -> Option<Sent> {
 
 /// What there is of a turn whose shim does not speak. One that is gone without a result is lost; its tree is killed.
 fn look(folder: &Path, spec: &Spec) -> Look {
+    // A result that is damaged is none; one that could not be read for a moment is looked for again.
     let finished = || match place::result(folder) {
-        Ok(found) => found,
-        Err(error) => {
-            tracing::warn!(turn = %spec.turn, %error, "what its shim found cannot be read");
-            Some(settle::lost(spec))
+        Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => {
+            tracing::warn!(turn = %spec.turn, %error, "what its shim found cannot be read yet");
+            Err(())
         }
+        Err(error) => {
+            tracing::warn!(turn = %spec.turn, %error, "what its shim found is damaged");
+            Ok(None)
+        }
+        Ok(found) => Ok(found),
     };
-    if let Some(found) = finished() {
-        return Look::Result(Box::new(found));
+    match finished() {
+        Ok(Some(found)) => return Look::Result(Box::new(found)),
+        Ok(None) => {}
+        Err(()) => return Look::Silent,
     }
     // Nothing of an earlier boot lives.
     if crate::identity::boot_id().is_some_and(|boot| boot != spec.boot) {
@@ -340,7 +352,8 @@ fn look(folder: &Path, spec: &Spec) -> Look {
     match place::lock(folder) {
         Ok(Some(_held)) => {
             // It may have finished between the two looks.
-            let found = finished().unwrap_or_else(|| {
+            let Ok(found) = finished() else { return Look::Silent };
+            let found = found.unwrap_or_else(|| {
                 let swept = tree::kill_marked(&spec.turn, SWEEP);
                 let found = Found {
                     killed: swept.killed > 0,

@@ -73,7 +73,8 @@ pub fn lay_down(folder: &Path, found: &Found) -> io::Result<()> {
 
 fn json<T: serde::de::DeserializeOwned>(path: &Path) -> io::Result<T> {
     let bytes = whole::at_most(path, JSON_MAX)?;
-    serde_json::from_slice(&bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+    // What ends too early is `UnexpectedEof`, what is damaged otherwise `InvalidData`.
+    serde_json::from_slice(&bytes).map_err(io::Error::from)
 }
 
 /// How far a turn is, where its shim has said so.

@@ -31,6 +31,8 @@ pub fn of(settled: &Settled, said: Option<Signal>) -> u8 {
         Some(Failure::NotFound) => NOT_FOUND,
         Some(_) => own(settled).unwrap_or(exit::NO),
         None if settled.outcome == Some(Outcome::UpstreamRefused) => own(settled).unwrap_or(exit::NO),
+        // It succeeded, and its output is gone before it was written.
+        None if settled.outcome == Some(Outcome::ReplyLost) => FAULT,
         None => own(settled).unwrap_or(exit::OK),
     }
 }
@@ -110,5 +112,12 @@ mod tests {
         let settled = serde_json::json!({"outcome": "upstream_refused", "exit_code": 0, "killed": false,
             "late": false, "duration_ms": 1});
         assert_eq!(of(&serde_json::from_value(settled).unwrap(), None), 1);
+    }
+
+    #[test]
+    fn an_output_that_was_lost_is_no_success() {
+        let settled = serde_json::json!({"outcome": "reply_lost", "exit_code": 0, "killed": false,
+            "late": false, "duration_ms": 1});
+        assert_eq!(of(&serde_json::from_value(settled).unwrap(), None), 125);
     }
 }

@@ -203,6 +203,14 @@ fn tell(turn: &TurnAnswer, settled: &Settled, exit: u8, context: &Context) {
             context.printer.tell(line);
         }
     }
+    if settled.failure.is_none() && settled.outcome == Some(Word::ReplyLost) {
+        let line = "the turn ended well, and its output was lost before this could write it";
+        if context.printer.is_json() {
+            context.printer.fail(&CommandError::new("reply_lost", exit, line));
+        } else {
+            context.printer.tell(line.to_owned());
+        }
+    }
     if !settled.survivors.is_empty() {
         let list: Vec<String> =
             settled.survivors.iter().map(|s| format!("{} ({})", s.pid, one_line(&s.command))).collect();
