@@ -208,7 +208,7 @@ fn tell(turn: &TurnAnswer, settled: &Settled, exit: u8, context: &Context) {
         if context.printer.is_json() {
             context.printer.fail(&CommandError::new("reply_lost", exit, line));
         } else {
-            context.printer.tell(line.to_owned());
+            context.printer.tell(line);
         }
     }
     if !settled.survivors.is_empty() {
