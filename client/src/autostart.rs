@@ -17,6 +17,15 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 /// How long a daemon may take until it serves: longer than it waits for one that ends.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
+/// What marks the processes of a turn. A daemon that one of them started would be in the turn's tree and end with it, and
+/// every other turn with the daemon.
+pub const TURN: &str = "MINDER_TURN";
+
+/// True inside a turn.
+pub fn is_in_turn() -> bool {
+    std::env::var_os(TURN).is_some_and(|turn| !turn.is_empty())
+}
+
 /// Why no daemon was started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {

@@ -127,7 +127,7 @@ impl Link {
 /// True if nobody took the call and nobody will: it may be left in the spool. A daemon that is late comes yet.
 fn is_absence(why: &Unreachable) -> bool {
     match why {
-        Unreachable::NotRunning(_) | Unreachable::Sandbox(_) => true,
+        Unreachable::NotRunning(_) | Unreachable::InTurn | Unreachable::Sandbox(_) => true,
         Unreachable::Start(error) => !matches!(error, StartError::Late(_)),
         _ => false,
     }
@@ -199,6 +199,7 @@ mod tests {
     #[test]
     fn who_is_absent_for_a_reason_says_it() {
         let absent = |start| declare(start).unwrap().unwrap();
+        assert_eq!(absent(Start::Await(Duration::ZERO)).error.exit, 69);
         let none = absent(Start::Never("this is a test"));
         assert_eq!((none.error.exit, none.reason), (69, None));
         let dir = tempfile::tempdir().unwrap();

@@ -16,6 +16,9 @@ pub enum Unreachable {
     /// Nobody listens, and none was started.
     #[error("no daemon is running, and {0}")]
     NotRunning(&'static str),
+    /// Nobody listens, and this is a turn: none is started there, and none came.
+    #[error("no daemon is running, and a turn does not start it")]
+    InTurn,
     /// Connecting is not permitted at all, as in a harness's sandbox. No daemon is started then.
     #[error("connecting to {} is not permitted here (a sandbox)", .0.display())]
     Sandbox(PathBuf),

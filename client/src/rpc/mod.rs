@@ -8,8 +8,9 @@ pub mod endpoint;
 mod error;
 mod wire;
 
+use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use minder_proto::rpc::Call;
 use serde::de::DeserializeOwned;
@@ -19,7 +20,7 @@ use serde_json::value::RawValue;
 pub use endpoint::Endpoint;
 pub use error::{CallError, Unreachable};
 
-use crate::autostart::{StartError, Starter};
+use crate::autostart::{StartError, Starter, TURN};
 use error::WireFault;
 use wire::{Deadline, Head, Wire, WireError};
 
@@ -27,6 +28,10 @@ use wire::{Deadline, Head, Wire, WireError};
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a request is sent again, or a daemon started, before the client gives up.
 const ATTEMPTS: u32 = 4;
+/// How long a call inside a turn waits for a daemon that somebody else starts.
+const COMES_BACK: Duration = Duration::from_secs(60);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What to do where no daemon listens.
 #[derive(Clone, Debug)]
@@ -35,23 +40,34 @@ pub enum Start {
     Found,
     /// Start this one, and wait until it serves.
     This(Starter),
+    /// Start none, and wait so long for one that comes: inside a turn, whose end would be the end of what it started.
+    Await(Duration),
     /// Start none; the text says why, in the end of a sentence.
     Never(&'static str),
 }
 
 impl Start {
-    /// Start one, unless `MINDER_NO_AUTOSTART` is set.
+    /// Start one, unless `MINDER_NO_AUTOSTART` is set or this is a turn.
     pub fn from_env() -> Self {
-        if std::env::var_os("MINDER_NO_AUTOSTART").is_some_and(|v| !v.is_empty() && v != "0") {
-            return Self::Never("MINDER_NO_AUTOSTART is set");
+        let (never, turn) = (std::env::var_os("MINDER_NO_AUTOSTART"), std::env::var_os(TURN));
+        Self::of(never.as_deref(), turn.as_deref())
+    }
+
+    fn of(never: Option<&OsStr>, turn: Option<&OsStr>) -> Self {
+        if never.is_some_and(|v| !v.is_empty() && v != "0") {
+            Self::Never("MINDER_NO_AUTOSTART is set")
+        } else if turn.is_some_and(|v| !v.is_empty()) {
+            Self::Await(COMES_BACK)
+        } else {
+            Self::Found
         }
-        Self::Found
     }
 
     fn start(&self) -> Result<(), Unreachable> {
         match self {
             Self::Found => Ok(Starter::from_env()?.start()?),
             Self::This(starter) => Ok(starter.start()?),
+            Self::Await(_) => Err(Unreachable::InTurn),
             Self::Never(why) => Err(Unreachable::NotRunning(why)),
         }
     }
@@ -192,10 +208,19 @@ impl Client {
 
     fn connect_anew(&self, patience: Option<Duration>) -> Result<Wire, Unreachable> {
         let mut starts = 0;
+        let until = match self.start {
+            Start::Await(within) => Some(Instant::now() + within),
+            _ => None,
+        };
         loop {
             // Anew each time: what a start took is not the call's.
             if let Some(wire) = self.connect_to_one(Deadline::within(patience))? {
                 return Ok(wire);
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if let Some(left) = left.filter(|left| !left.is_zero()) {
+                std::thread::sleep(left.min(LOOK));
+                continue;
             }
             // It came up and was gone again, as in the middle of a restart.
             if starts == ATTEMPTS {
@@ -247,6 +272,25 @@ mod tests {
     use minder_proto::error::Kind;
 
     use super::*;
+
+    #[test]
+    fn a_turn_starts_no_daemon_and_waits_for_one() {
+        let of = |never: &str, turn: Option<&str>| Start::of(Some(never.as_ref()), turn.map(AsRef::as_ref));
+        assert!(matches!(of("", Some("01a")), Start::Await(COMES_BACK)));
+        assert!(matches!((of("0", Some("")), of("", None)), (Start::Found, Start::Found)));
+        assert!(matches!(of("1", Some("01a")), Start::Never(_)));
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("s");
+        let endpoint = Endpoint::at(minder_proto::layout::Home::at(dir.path()), socket.clone());
+        let connect = |within| Client::new(endpoint.clone(), Start::Await(within)).connect();
+        assert!(matches!(connect(Duration::ZERO), Err(Unreachable::InTurn)));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| connect(COMES_BACK));
+            let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+            listener.accept().unwrap();
+            waits.join().unwrap().unwrap();
+        });
+    }
 
     #[test]
     fn answers_are_read_strictly() {

@@ -174,6 +174,13 @@ fn without_a_daemon_the_event_is_left_and_one_is_started() {
     command.env_remove("MINDER_NO_AUTOSTART");
     silent(&finish(&mut command, EVENT.as_bytes()));
     assert_eq!(world.spooled().len(), 3);
+    // Nor in a turn, whose end would be the daemon's.
+    std::fs::remove_file(&mark).unwrap();
+    let mut command = world.command(&["hook", "claude"]);
+    command.env_remove("MINDER_NO_AUTOSTART").env("MINDER_DAEMON", &starter).env("MINDER_TURN", "t");
+    silent(&finish(&mut command, EVENT.as_bytes()));
+    assert_eq!(world.spooled().len(), 4);
+    assert!(!mark.exists());
     // A store that cannot be written costs the event, not the harness's time.
     let mut command = world.command(&["hook", "claude"]);
     silent(&finish(command.env("MINDER_HOME", "/proc/nonexistent"), EVENT.as_bytes()));

@@ -110,6 +110,20 @@ fn a_daemon_that_would_not_start_gives_its_reason() {
 }
 
 #[test]
+fn a_turn_neither_starts_nor_restarts_the_daemon() {
+    let world = World::new();
+    let (program, started) = (world.root().join("minderd"), world.root().join("started"));
+    crate::place::script(&program, &format!("touch {}", started.display()));
+    for what in ["start", "restart"] {
+        let mut command = world.command(&["daemon", what]);
+        command.env("MINDER_DAEMON", &program).env("MINDER_TURN", "t");
+        let ran = finish(command.env_remove("MINDER_NO_AUTOSTART"), b"");
+        assert!(ran.failed(3).contains("this is a turn"), "{ran:?}");
+    }
+    assert!(!started.exists());
+}
+
+#[test]
 fn answers_are_objects_where_objects_are_asked_for() {
     let world = World::new();
     let id = "5f1c2d4a-90c3-4f0e-8a17-c2b6d1e4f700";

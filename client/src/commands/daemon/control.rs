@@ -6,7 +6,7 @@ use minder_proto::error::exit;
 use minder_proto::rpc::{Call, Status, Stop};
 use serde::{Deserialize, Serialize};
 
-use crate::autostart::Starter;
+use crate::autostart::{Starter, is_in_turn};
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::fault::CommandError;
@@ -46,6 +46,7 @@ pub fn start(context: &mut Context) -> Outcome {
             &format!("minderd {} runs already (pid {})", found.version, found.pid),
         );
     }
+    refuse_in_turn()?;
     let found = bring_up(context)?;
     tell(context, Some(&found), true, &format!("minderd {} is running (pid {})", found.version, found.pid))
 }
@@ -60,6 +61,7 @@ pub fn stop(now: bool, context: &mut Context) -> Outcome {
 
 /// Stops and starts it.
 pub fn restart(context: &mut Context) -> Outcome {
+    refuse_in_turn()?;
     let old = match look(context)? {
         Some(found) if service::runs(found.pid) => {
             service::control("restart", &[service::UNIT])?;
@@ -78,6 +80,16 @@ pub fn restart(context: &mut Context) -> Outcome {
         true,
         &format!("minderd {} is running (pid {}{was})", found.version, found.pid),
     )
+}
+
+/// A daemon that a turn starts would end with the turn.
+fn refuse_in_turn() -> Result<(), CommandError> {
+    if is_in_turn() {
+        return Err(CommandError::refused(
+            "this is a turn: it does not start the daemon, which would end with it",
+        ));
+    }
+    Ok(())
 }
 
 fn tell(context: &mut Context, daemon: Option<&Found>, changed: bool, line: &str) -> Outcome {

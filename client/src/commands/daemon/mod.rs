@@ -14,7 +14,7 @@ use crate::context::Context;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Other commands start the daemon by themselves when they need it;
-MINDER_NO_AUTOSTART=1 stops that.")]
+MINDER_NO_AUTOSTART=1 stops that. Inside a turn nothing starts it.")]
 pub struct DaemonArgs {
     #[command(subcommand)]
     command: DaemonCommand,
