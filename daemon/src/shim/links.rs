@@ -1,6 +1,7 @@
 //! Who is connected to the shim: the daemon that started it by the socket that is its standard input, and every daemon
 //! after that by the socket in its folder. Lines of JSON both ways. Nobody is waited for.
 
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,6 +17,8 @@ const ORDER_MAX: usize = 4096;
 /// Everybody who is connected, and the socket for others.
 pub struct Links {
     listener: UnixListener,
+    /// There was no descriptor for somebody who waits to be taken. The listener stays readable, and is no reason to wake up.
+    short: bool,
     links: Vec<Link>,
 }
 
@@ -31,30 +34,42 @@ impl Links {
         let _ = std::fs::remove_file(SOCKET);
         let listener = UnixListener::bind(SOCKET)?;
         listener.set_nonblocking(true)?;
-        let mut links = Self { listener, links: Vec::new() };
+        let mut links = Self { listener, short: false, links: Vec::new() };
         let input = io::stdin();
         if getsockopt(&input, sockopt::SockType).is_ok_and(|kind| kind == SockType::Stream) {
             links.add(UnixStream::from(input.as_fd().try_clone_to_owned()?));
+            // Else the connection would be open for as long as this process lives, whatever becomes of the link.
+            nix::unistd::dup2_stdin(File::open("/dev/null")?)?;
         }
         Ok(links)
     }
 
-    /// What to wait for, the listener first.
+    /// What to wait for.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        std::iter::once(self.listener.as_fd()).chain(self.links.iter().map(|link| link.stream.as_fd()))
+        let listener = (!self.short).then(|| self.listener.as_fd());
+        listener.into_iter().chain(self.links.iter().map(|link| link.stream.as_fd()))
     }
 
-    /// How many descriptors that are.
-    pub fn len(&self) -> usize {
-        self.links.len() + 1
+    /// True while somebody waits who could not be taken, so that it must be tried again after a while.
+    pub fn is_short(&self) -> bool {
+        self.short
     }
 
     /// Takes who comes, and tells a new one what there is to know.
     pub fn accept(&mut self, news: Option<&News>) {
-        while let Ok((stream, _)) = self.listener.accept() {
-            self.add(stream);
-            if let (Some(news), Some(link)) = (news, self.links.last_mut()) {
-                link.tell(&line(news));
+        loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    self.add(stream);
+                    if let (Some(news), Some(link)) = (news, self.links.last_mut()) {
+                        link.tell(&line(news));
+                    }
+                }
+                Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+                Err(e) => {
+                    self.short = e.kind() != ErrorKind::WouldBlock;
+                    return;
+                }
             }
         }
     }

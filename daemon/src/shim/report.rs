@@ -3,11 +3,14 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
 
 use minder_proto::turn::folder::{Found, PROGRESS, PROGRESS_LEN, Progress, RESULT};
 
 /// Under which name a result is written.
 const UNFINISHED: &str = "result.json.new";
+/// How often a result is tried to be put into its place.
+const ATTEMPTS: u32 = 10;
 
 /// The `progress` file.
 #[derive(Debug)]
@@ -36,11 +39,26 @@ pub fn is_there() -> bool {
     std::fs::symlink_metadata(RESULT).is_ok()
 }
 
-/// Puts the result into its place. It is not on the disk for sure before [`sync`].
-pub fn place(found: &Found) -> io::Result<File> {
-    let mut file = private(UNFINISHED)?;
-    file.write_all(&serde_json::to_vec(found).expect("plain data"))?;
-    std::fs::rename(UNFINISHED, RESULT)?;
+/// Puts the result into its place in a folder, and tries that again where it does not succeed: without it the turn's
+/// outcome is lost, and a disk that was full may not be any more after `pause`. It is not on the disk for sure before
+/// [`sync`].
+pub fn place(folder: &Path, found: &Found, mut pause: impl FnMut()) -> io::Result<File> {
+    let line = serde_json::to_vec(found).expect("plain data");
+    let mut left = ATTEMPTS;
+    loop {
+        left -= 1;
+        match put(folder, &line) {
+            Err(_) if left > 0 => pause(),
+            done => return done,
+        }
+    }
+}
+
+fn put(folder: &Path, line: &[u8]) -> io::Result<File> {
+    let unfinished = folder.join(UNFINISHED);
+    let mut file = private(&unfinished)?;
+    file.write_all(line)?;
+    std::fs::rename(unfinished, folder.join(RESULT))?;
     Ok(file)
 }
 
@@ -50,7 +68,7 @@ pub fn sync(result: &File) -> io::Result<()> {
     File::open(".")?.sync_all()
 }
 
-fn private(name: &str) -> io::Result<File> {
+fn private(name: impl AsRef<Path>) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(name)
 }
 
@@ -73,5 +91,29 @@ mod tests {
             trigger: Some(Trigger::WallClock),
         };
         assert!(serde_json::to_vec(&progress).unwrap().len() < PROGRESS_LEN);
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_placed_is_tried_again_and_not_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = Found::default();
+        // Something is in its way, and goes in the second pause.
+        let obstacle = folder.path().join(UNFINISHED);
+        std::fs::create_dir(&obstacle).unwrap();
+        let mut pauses = 0;
+        place(folder.path(), &found, || pauses += 1).unwrap_err();
+        assert_eq!(pauses, ATTEMPTS - 1);
+        let mut pauses = 0;
+        let pause = || {
+            pauses += 1;
+            if pauses == 2 {
+                std::fs::remove_dir(&obstacle).unwrap();
+            }
+        };
+        place(folder.path(), &found, pause).unwrap();
+        assert_eq!(pauses, 2);
+        let read: Found =
+            serde_json::from_slice(&std::fs::read(folder.path().join(RESULT)).unwrap()).unwrap();
+        assert_eq!(read, found);
     }
 }

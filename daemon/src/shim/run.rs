@@ -21,7 +21,7 @@ use nix::sys::wait::WaitStatus;
 
 use super::clock::Clock;
 use super::links::Links;
-use super::machine::{Action, Event, KILL_MS, Machine, Rules, Stream};
+use super::machine::{Action, Event, MARKED_MS, Machine, Rules, SWEEP_MS, Stream};
 use super::report::{self, Shown};
 use super::signals::Signals;
 use super::spool::Spool;
@@ -33,6 +33,10 @@ use super::{limits, tree};
 const PIECE: usize = 64 * 1024;
 /// How often the progress line is written anew at most, in milliseconds.
 const SHOW_EVERY: u64 = 250;
+/// How long somebody waits for whom there was no descriptor, in milliseconds.
+const ACCEPT_AGAIN: u64 = 1_000;
+/// Between two attempts to put the result into its place.
+const PLACE_AGAIN: Duration = Duration::from_millis(100);
 
 /// The shim, from its start to its end. What is wrong with it is seen by who looks into its folder: a lock that is free
 /// and no result.
@@ -86,6 +90,8 @@ struct Shim {
     stderr: Option<ChildStderr>,
     root: Option<i32>,
     settled: bool,
+    /// What the root orphans becomes a child of this process.
+    subreaper: bool,
     _lock: File,
 }
 
@@ -107,6 +113,7 @@ impl Shim {
             stderr: None,
             root: None,
             settled: false,
+            subreaper,
             clock,
             began,
             spec,
@@ -155,7 +162,8 @@ impl Shim {
                 self.reap();
             }
             for _ in 0..heard.end {
-                self.tell(Event::Order(Trigger::Cancel));
+                // A log-out, a shutdown: nobody takes back what the turn was for.
+                self.tell(Event::Order(Trigger::Boundary));
             }
             if ready.links {
                 let spawned = self.machine.found().pid.map(|pid| News::Spawned { pid });
@@ -174,13 +182,14 @@ impl Shim {
         let now = self.clock.now();
         let due = self.machine.deadline().map(|at| at.saturating_sub(now));
         let show = self.shown_at.filter(|_| self.changed).map(|at| (at + SHOW_EVERY).saturating_sub(now));
-        let patience = due.into_iter().chain(show).min();
+        let again = self.links.is_short().then_some(ACCEPT_AGAIN);
+        let patience = due.into_iter().chain(show).chain(again).min();
         let timeout = patience.map_or(PollTimeout::NONE, |ms| {
             PollTimeout::try_from(i32::try_from(ms).unwrap_or(i32::MAX)).unwrap_or(PollTimeout::MAX)
         });
-        let mut fds: Vec<PollFd> = Vec::with_capacity(self.links.len() + 3);
         let wanted = |fd| PollFd::new(fd, PollFlags::POLLIN);
-        fds.extend(self.links.fds().map(wanted));
+        let mut fds: Vec<PollFd> = self.links.fds().map(wanted).collect();
+        let of_links = fds.len();
         fds.push(wanted(signals.fd()));
         fds.extend(self.stdout.as_ref().map(|pipe| wanted(pipe.as_fd())));
         fds.extend(self.stderr.as_ref().map(|pipe| wanted(pipe.as_fd())));
@@ -188,7 +197,7 @@ impl Shim {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let links = fds[..self.links.len()].iter().any(|fd| fd.any().unwrap_or(true));
+        let links = again.is_some() || fds[..of_links].iter().any(|fd| fd.any().unwrap_or(true));
         Ok(Ready { links })
     }
 
@@ -245,7 +254,11 @@ impl Shim {
             events.extend(line.starts.into_iter().map(Event::ToolStart));
             events.extend(line.tasks.into_iter().map(Event::TaskStart));
             events.extend(line.ends.into_iter().map(Event::ToolEnd));
-            events.extend(line.result.then_some(Event::ResultSeen));
+            events.extend(line.result.then_some(if line.failed {
+                Event::FailureSeen
+            } else {
+                Event::ResultSeen
+            }));
         });
         self.lines = Some(lines);
         for event in events {
@@ -296,13 +309,12 @@ impl Shim {
     }
 
     fn kill(&mut self) {
-        let within = Duration::from_millis(KILL_MS);
+        let within = Duration::from_millis(SWEEP_MS);
         let root = self.root;
         let mut exited = None;
         let mut swept = tree::kill_below(within, |status| exited = exited.take().or(ended(status, root)));
-        if swept.killed > 0 {
-            let left = within / 5;
-            let marked = tree::kill_marked(&self.spec.turn, left);
+        if may_have_escaped(swept.killed, self.subreaper) {
+            let marked = tree::kill_marked(&self.spec.turn, Duration::from_millis(MARKED_MS));
             swept.killed += marked.killed;
             // What the first sweep could not kill has the marker too.
             swept.survivors.retain(|one| !marked.survivors.contains(one));
@@ -322,7 +334,7 @@ impl Shim {
     }
 
     fn write_down(&mut self) -> io::Result<()> {
-        self.spool.finish()?;
+        self.spool.finish();
         let mut found = self.machine.found().clone();
         found.started = Some(self.began);
         found.ended = Some(Stamp::now());
@@ -336,7 +348,7 @@ impl Shim {
             let unit = if cfg!(target_os = "macos") { 1024 } else { 1 };
             found.max_rss_kb = u64::try_from(usage.max_rss() / unit).unwrap_or(0);
         }
-        let file = report::place(&found)?;
+        let file = report::place(Path::new("."), &found, || std::thread::sleep(PLACE_AGAIN))?;
         self.links.tell(&News::Settled);
         self.spool.sync()?;
         report::sync(&file)
@@ -365,6 +377,12 @@ impl Shim {
 
 struct Ready {
     links: bool,
+}
+
+/// True where a process of the turn may be elsewhere than below this one. Without a subreaper what the root orphaned is, also
+/// if nothing was found here.
+fn may_have_escaped(killed: u32, subreaper: bool) -> bool {
+    killed > 0 || !subreaper
 }
 
 /// The end of the root, if that is what it is.
@@ -404,5 +422,16 @@ impl Finder {
         let keep = self.before.len().min(longest - 1);
         self.before.drain(..self.before.len() - keep);
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_subreaper_an_empty_tree_proves_nothing() {
+        assert!(may_have_escaped(0, false) && may_have_escaped(1, true));
+        assert!(!may_have_escaped(0, true));
     }
 }

@@ -67,10 +67,13 @@ impl Spool {
         Ok(())
     }
 
-    /// Nothing follows: tails are cut to their length.
-    pub fn finish(&mut self) -> io::Result<()> {
-        self.stderr.cut()?;
-        self.stdout_tail.as_mut().map_or(Ok(()), Tail::cut)
+    /// Nothing follows: tails are cut to their length. One that cannot be cut is longer than it would be, or has a
+    /// beginning that is not its own; it is no reason not to settle the turn.
+    pub fn finish(&mut self) {
+        let _ = self.stderr.cut();
+        if let Some(tail) = &mut self.stdout_tail {
+            let _ = tail.cut();
+        }
     }
 
     /// Waits until the disk has it all.
@@ -144,6 +147,24 @@ mod tests {
         spool.head = writable;
         spool.stdout(b"found").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"");
+    }
+
+    #[test]
+    fn one_tail_that_cannot_be_cut_keeps_no_other_from_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, vec![b'x'; 2 * TAIL_MAX]).unwrap();
+            path
+        };
+        let tail = |file| Tail { file, len: 2 * TAIL_MAX as u64 };
+        let stderr = tail(File::open(long("stderr")).unwrap());
+        let path = long("tail");
+        let stdout_tail = Some(tail(File::options().read(true).write(true).open(&path).unwrap()));
+        let head = tempfile::tempfile().unwrap();
+        let mut spool = Spool { head, head_len: 0, head_max: 100, head_torn: false, stdout_tail, stderr };
+        spool.finish();
+        assert_eq!(path.metadata().unwrap().len(), TAIL_MAX as u64);
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl Turns {
             // A shim that does not answer keeps no other waiting.
             for turn in &running {
                 let turn = Arc::clone(turn);
-                tokio::spawn(async move { turn.order(Order::End { why: Trigger::Cancel }).await });
+                tokio::spawn(async move { turn.order(Order::End { why: Trigger::Boundary }).await });
             }
             for turn in &running {
                 turn.when(|stage| !stage.runs()).await;

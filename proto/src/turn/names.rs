@@ -210,9 +210,9 @@ words! {
         Budget = "budget",
         /// The budget and the backstop: the tree is killed at once.
         WallClock = "wall_clock",
-        /// A caller, or the daemon's `stop --now`.
+        /// Somebody takes the turn back.
         Cancel = "cancel",
-        /// A host's boundary.
+        /// The surroundings end it: a host's boundary, the daemon's `stop --now`, a signal to the shim.
         Boundary = "boundary",
         /// More output than is kept, where that is to fail.
         Overflow = "overflow",

@@ -20,9 +20,12 @@ pub struct Rules {
     /// several messages answers each, and one with a background task goes on when that has ended.
     #[serde(default)]
     pub result: Vec<Shape>,
+    /// Such a line that says that the run failed: what does not exit within the exit wait after it is ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Shape>,
 }
 
-/// Fields that a JSON object must have: each a dotted path (`item.type`) and the string that stands there.
+/// Fields that a JSON object must have: each a dotted path (`item.type`) and the string that stands there, or `true` or `false`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Shape(pub Vec<(String, String)>);

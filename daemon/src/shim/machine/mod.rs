@@ -15,12 +15,18 @@ use minder_proto::turn::folder::{Found, Spec, Survivor, Trace, Unspawned};
 use minder_proto::turn::names::{Action as Rung, TraceKind, Trigger};
 use minder_proto::turn::policy::Policy;
 
+/// How long the sweep of a tree may take.
+pub const SWEEP_MS: u64 = 5_000;
+/// How long the sweep by the marker may take that follows.
+pub const MARKED_MS: u64 = 1_000;
 /// How long a kill may take.
-pub const KILL_MS: u64 = 5_000;
+pub const KILL_MS: u64 = SWEEP_MS + MARKED_MS;
 /// How long output is read after the root has ended.
 pub const DRAIN_MS: u64 = 500;
 /// How much of it.
 pub const DRAIN_BYTES: u64 = 1024 * 1024;
+/// The least that a harness gets to exit by itself after its answer.
+const LEAVE_MS: u64 = 1_000;
 /// Open tool calls that are told apart; more of them at once count, and hold no window.
 const TOOLS_MAX: usize = 1024;
 
@@ -90,6 +96,8 @@ pub enum Event {
     ToolEnd(String),
     /// The line with the final answer.
     ResultSeen,
+    /// Such a line, which says that the run failed.
+    FailureSeen,
     /// Standard error has a text that says that another way may work.
     HealSeen,
     /// The root has ended.
@@ -176,6 +184,8 @@ pub struct Machine {
     heal_seen: bool,
     /// The last that came is an answer, since then.
     answered: Option<u64>,
+    /// That answer says that the run failed.
+    answered_failed: bool,
     /// There was progress.
     got_going: bool,
     resumed: bool,
@@ -198,6 +208,7 @@ impl Machine {
             root_lives: false,
             heal_seen: false,
             answered: None,
+            answered_failed: false,
             got_going: false,
             resumed: false,
             actions: Vec::new(),
@@ -293,7 +304,8 @@ impl Machine {
                     self.tools.remove(&id);
                 }
             }
-            Event::ResultSeen => self.result_seen(now),
+            Event::ResultSeen => self.result_seen(false, now),
+            Event::FailureSeen => self.result_seen(true, now),
             Event::HealSeen => self.heal_seen = true,
             Event::RootExited { code, signal } => self.root_exited(code, signal, now),
             Event::PipesClosed => {
@@ -389,10 +401,10 @@ impl Machine {
         self.found.trigger.is_some_and(|t| t != Trigger::Budget)
     }
 
-    fn result_seen(&mut self, now: u64) {
+    fn result_seen(&mut self, failed: bool, now: u64) {
         self.found.result_seen = true;
         self.found.late |= self.found.trigger.is_some() && !self.found.killed;
-        self.answered = Some(now);
+        (self.answered, self.answered_failed) = (Some(now), failed);
     }
 
     /// True while there is an answer, nothing came after it, and no tool call is open: nothing but the exit is awaited.
@@ -400,10 +412,13 @@ impl Machine {
         self.answered.is_some() && self.tools.is_empty()
     }
 
-    /// When one that is done is ended.
+    /// When one that is done is ended. A harness that answered well has the grace to write down what it did, and some time
+    /// even where there is none.
     fn leaves_at(&self) -> Option<u64> {
         let since = self.answered.filter(|_| self.tools.is_empty())?.max(self.quiet_since);
-        Some(since.saturating_add(self.rules.policy.grace_ms))
+        let policy = &self.rules.policy;
+        let wait = if self.answered_failed { policy.exit_wait_ms } else { policy.grace_ms.max(LEAVE_MS) };
+        Some(since.saturating_add(wait))
     }
 
     /// True while the budget's signal is to come. One that is done has its own end.

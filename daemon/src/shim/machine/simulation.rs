@@ -53,7 +53,7 @@ impl World {
             stall_in_tool_ms: if dice.one_in(2) { 0 } else { 100 + dice.roll(8_000) },
             grace_ms: dice.roll(6_000),
             backstop_ms: dice.roll(4_000),
-            exit_wait_ms: 0,
+            exit_wait_ms: dice.roll(4_000),
             output_max: dice.roll(5_000),
             overflow_fails: dice.one_in(4),
         };
@@ -143,7 +143,13 @@ impl World {
             3 => Event::Line,
             4 | 5 => Event::ToolStart(self.dice.roll(3).to_string()),
             6 | 7 => Event::ToolEnd(self.dice.roll(3).to_string()),
-            8 if self.dice.one_in(4) => Event::ResultSeen,
+            8 if self.dice.one_in(4) => {
+                if self.dice.one_in(3) {
+                    Event::FailureSeen
+                } else {
+                    Event::ResultSeen
+                }
+            }
             9 => Event::HealSeen,
             10 if self.dice.one_in(6) => {
                 let code = i32::try_from(self.dice.roll(2)).unwrap();

@@ -267,6 +267,18 @@ fn f12_an_answer_without_an_exit_is_reaped_after_the_grace() {
         .at(1_510, Event::PipesClosed);
     let found = play.found();
     assert_eq!((found.trigger, found.result_seen, found.killed, found.late), (None, true, true, false));
+    // One that says that it failed has the exit wait, one without a grace has a second.
+    let mut play = Play::new(rules());
+    play.at(500, Event::FailureSeen).until(3_500);
+    assert_eq!(play.done, [(3_500, Action::Kill)]);
+    assert!(play.machine.found().result_seen);
+    let hasty = Rules { policy: Policy { grace_ms: 0, ..rules().policy }, ..rules() };
+    let mut play = Play::new(hasty);
+    play.at(500, Event::ResultSeen).until(1_500);
+    assert_eq!(play.done, [(1_500, Action::Kill)]);
+    let mut play = Play::new(hasty);
+    play.at(500, Event::ResultSeen).at(900, exit(0)).at(900, Event::PipesClosed).at(901, gone(0));
+    assert!(!play.found().killed);
     // A caller that cannot wait asks the process to go, and waits no longer than it would have.
     let mut play = Play::new(rules());
     play.at(500, Event::ResultSeen).at(800, Event::Order(Trigger::Cancel)).until(1_500);

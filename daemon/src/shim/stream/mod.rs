@@ -27,6 +27,8 @@ pub struct Line {
     pub ends: Vec<String>,
     /// It is the final answer.
     pub result: bool,
+    /// That answer says that the run failed.
+    pub failed: bool,
 }
 
 /// The lines of one stream.
@@ -148,6 +150,7 @@ struct Meaning {
     of_line: Slots,
     progress: Vec<Wanted>,
     result: Vec<Wanted>,
+    failed: Vec<Wanted>,
     starts: Vec<Call>,
     ends: Vec<Call>,
 }
@@ -163,21 +166,23 @@ impl Meaning {
         };
         let progress = shapes(&rules.progress, &mut of_line);
         let result = shapes(&rules.result, &mut of_line);
+        let failed = shapes(&rules.failed, &mut of_line);
         let starts = calls(&rules.tool_start, &mut of_line);
         let ends = calls(&rules.tool_end, &mut of_line);
-        Self { of_line, progress, result, starts, ends }
+        Self { of_line, progress, result, failed, starts, ends }
     }
 
     fn line(&mut self) -> Line {
         let slots = &self.of_line;
         let any = |shapes: &[Wanted]| shapes.iter().any(|wanted| slots.fit(wanted));
         let (progress, result) = (any(&self.progress), any(&self.result));
+        let failed = result && any(&self.failed);
         let ids = |calls: &mut [Call], task: Option<bool>| {
             let calls = calls.iter_mut().filter(|call| task.is_none_or(|task| call.task == task));
             calls.flat_map(|call| call.ids(slots)).collect::<Vec<String>>()
         };
         let (starts, tasks) = (ids(&mut self.starts, Some(false)), ids(&mut self.starts, Some(true)));
-        Line { progress, starts, tasks, ends: ids(&mut self.ends, None), result }
+        Line { progress, starts, tasks, ends: ids(&mut self.ends, None), result, failed }
     }
 
     fn clear(&mut self) {

@@ -1,5 +1,5 @@
-//! A scanner of one line of JSON that keeps nothing but where it is: a path of names, and the string that is being read
-//! if somebody wants it. It takes bytes in pieces of any size.
+//! A scanner of one line of JSON that keeps nothing but where it is: a path of names, and the string, `true`
+//! or `false` that is being read if somebody wants it. It takes bytes in pieces of any size.
 
 use super::VALUE_MAX;
 
@@ -16,9 +16,9 @@ const LOST: u8 = 0xff;
 
 /// Who hears what stands in a line.
 pub trait Sink {
-    /// A value begins at this path: is it wanted, should it be a string?
+    /// A value begins at this path: is it wanted, should it be a string, `true` or `false`?
     fn wants(&mut self, path: &[u8]) -> bool;
-    /// A wanted string.
+    /// A wanted string, or the word for one of the two others.
     fn string(&mut self, path: &[u8], value: &str);
     /// An item of an array is over.
     fn item_ends(&mut self, path: &[u8]);
@@ -111,8 +111,11 @@ impl Scanner {
             State::Bad => {}
             State::Text { key } => self.in_text(byte, key, sink),
             State::Scalar => match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'+' | b'-' | b'.' => {}
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'+' | b'-' | b'.' => self.keep(&[byte]),
                 _ => {
+                    if self.keep && matches!(self.text.as_slice(), b"true" | b"false") {
+                        sink.string(&self.path, &String::from_utf8_lossy(&self.text));
+                    }
                     self.value_ends(sink);
                     self.step(byte, sink);
                 }
@@ -155,7 +158,11 @@ impl Scanner {
                 self.state = State::Text { key: false };
                 self.begin_text(wanted);
             }
-            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => self.state = State::Scalar,
+            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
+                self.state = State::Scalar;
+                self.begin_text(wanted && matches!(byte, b't' | b'f'));
+                self.keep(&[byte]);
+            }
             _ => self.state = State::Bad,
         }
     }

@@ -33,6 +33,7 @@ fn rules() -> Rules {
         tool_start: vec![call("assistant", "tool_use", "id"), whole("item.started"), whole("task.started")],
         tool_end: vec![call("user", "tool_result", "tool_use_id"), whole("item.completed")],
         result: vec![shape(&[("type", "result")])],
+        failed: vec![shape(&[("type", "result"), ("e", "true")]), shape(&[("d", "e")])],
     }
 }
 
@@ -62,6 +63,12 @@ fn lines_are_what_the_rules_say() {
     assert!(!one(r#"{"a.b":"c","d":"e"}"#).progress, "a point within a name is none between names");
     assert!(one(r#"{"\u0074ype":"\u0061ssistant"}"#).progress);
     assert!(one(r#"{"type":"result","result":"\ud83d\ude00 \"quoted\" {[\\"}"#).result);
+    let failed = |text: &str| (one(text).result, one(text).failed);
+    assert_eq!(failed(r#"{"type":"result","e":true}"#), (true, true));
+    assert_eq!(failed(r#"{"e": true ,"type":"result"}"#), (true, true));
+    assert_eq!(failed(r#"{"type":"result","e":false,"x":true}"#), (true, false));
+    assert_eq!(failed(r#"{"type":"result","e":true,"e":7}"#), (true, false));
+    assert_eq!(failed(r#"{"type":"other","d":"e"}"#), (false, false), "no answer at all");
     let calls = r#"{"message":{"content":[{"type":"text","text":"x"},{"id":"t1","type":"tool_use","input":{"id":"no",
         "type":"text"}},{"type":"tool_use","id":"t2"}]},"type":"assistant"}"#;
     let line = one(&calls.replace('\n', " "));
@@ -122,8 +129,13 @@ fn reference(value: &Value) -> Line {
     fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
         path.split('.').try_fold(value, |value, name| value.as_object()?.get(name))
     }
+    let word = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(word) => Some(word.to_string()),
+        _ => None,
+    };
     let fits = |value: &Value, shape: &Shape| {
-        shape.0.iter().all(|(path, text)| at(value, path).and_then(Value::as_str) == Some(text))
+        shape.0.iter().all(|(path, text)| at(value, path).and_then(word).as_ref() == Some(text))
     };
     let ids = |tools: &[Tool], task: bool| {
         let mut ids = Vec::new();
@@ -133,17 +145,19 @@ fn reference(value: &Value) -> Line {
                 Some(each) => at(value, each).and_then(Value::as_array).into_iter().flatten().collect(),
             };
             let found = items.into_iter().filter(|item| fits(item, &tool.item));
-            ids.extend(found.filter_map(|item| Some(at(item, &tool.id)?.as_str()?.to_owned())));
+            ids.extend(found.filter_map(|item| word(at(item, &tool.id)?)));
         }
         ids
     };
     let rules = rules();
+    let result = rules.result.iter().any(|shape| fits(value, shape));
     Line {
         progress: rules.progress.iter().any(|shape| fits(value, shape)),
         starts: ids(&rules.tool_start, false),
         tasks: ids(&rules.tool_start, true),
         ends: ids(&rules.tool_end, false),
-        result: rules.result.iter().any(|shape| fits(value, shape)),
+        result,
+        failed: result && rules.failed.iter().any(|shape| fits(value, shape)),
     }
 }
 

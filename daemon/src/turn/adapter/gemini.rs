@@ -59,6 +59,7 @@ pub static ADAPTER: Adapter = Adapter {
             ]),
             ends: &[
                 End { line: &[("type", "result"), ("status", "success")], well: true },
+                End { line: &[("type", "result"), ("status", "error")], well: false },
                 End { line: &[("type", "result")], well: false },
             ],
             troubles: &[

@@ -7,7 +7,7 @@ use minder_proto::turn::stream::{Rules, Shape, Tool};
 use serde_json::json;
 use uuid::{Builder, Uuid};
 
-use super::reading::Reading;
+use super::reading::{End, Reading};
 use super::{Adapter, Input, Launch, Message, Plan};
 
 /// Most bytes of one argument, its ending zero included: what Linux takes.
@@ -106,7 +106,7 @@ impl Adapter {
         let prompt = text(plan.input)
             .filter(|prompt| !prompt.trim().is_empty())
             .ok_or_else(|| Fault::new(Kind::InvalidParams, format!("{} needs a prompt", self.name)))?;
-        launch.rules = Some(commands.stream.rules());
+        launch.rules = Some(commands.stream.rules(commands.reading.ends));
         let typed = match plan.input {
             Input::Messages(messages) if commands.transport == Transport::StdinTyped => Some(messages),
             _ => None,
@@ -220,14 +220,21 @@ impl Commands {
 }
 
 impl Stream {
-    fn rules(&self) -> Rules {
+    /// What a reader of the records takes for a failure is one for the windows too.
+    fn rules(&self, ends: &[End]) -> Rules {
         let shapes = |all: &[Fields]| all.iter().map(|fields| shape(fields)).collect();
         let calls = |all: &[Call]| all.iter().map(Call::tool).collect();
+        // One that also fits what ended well is for the rest.
+        let is_rest = |line: Fields| {
+            ends.iter().any(|end| end.well && line.iter().all(|field| end.line.contains(field)))
+        };
+        let failed = ends.iter().filter(|end| !end.well && !is_rest(end.line));
         Rules {
             progress: shapes(self.progress),
             tool_start: calls(self.tool_start),
             tool_end: calls(self.tool_end),
             result: shapes(self.result),
+            failed: failed.map(|end| shape(end.line)).collect(),
         }
     }
 }

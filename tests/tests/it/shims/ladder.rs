@@ -75,7 +75,7 @@ fn a_second_cancel_by_whomever_kills_at_once() {
 }
 
 #[test]
-fn a_signal_to_the_shim_is_a_cancel() {
+fn a_signal_to_the_shim_is_the_surroundings_and_no_cancel() {
     let isolated = Isolated::new().unwrap();
     let mut spec = fake(&isolated, "note up\nhang").unwrap();
     spec.cancel_signal = TERM;
@@ -83,7 +83,7 @@ fn a_signal_to_the_shim_is_a_cancel() {
     shim.wait_record(LIMIT, "note").unwrap();
     shim.process().signal(rustix::process::Signal::TERM);
     let found = shim.result(LIMIT).unwrap();
-    assert_eq!((found.trigger, found.signal, found.killed), (Some(Trigger::Cancel), Some(15), false));
+    assert_eq!((found.trigger, found.signal, found.killed), (Some(Trigger::Boundary), Some(15), false));
 }
 
 #[test]

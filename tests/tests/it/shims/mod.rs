@@ -4,6 +4,7 @@
 mod child;
 mod ends;
 mod ladder;
+mod links;
 mod output;
 mod time;
 mod trees;
@@ -26,5 +27,11 @@ fn typed() -> Rules {
         vec![Tool { line: shape(kind), each: None, item: Shape::default(), id: "id".to_owned(), task: false }]
     };
     let progress = vec![shape("text")];
-    Rules { progress, tool_start: tool("call"), tool_end: tool("done"), result: vec![shape("result")] }
+    Rules {
+        progress,
+        tool_start: tool("call"),
+        tool_end: tool("done"),
+        result: vec![shape("result")],
+        failed: Vec::new(),
+    }
 }

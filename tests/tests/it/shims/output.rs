@@ -14,6 +14,20 @@ fn most_memory(shim: &Shim) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
+/// What a plain turn costs: memory that is the shim's own, in KiB.
+#[test]
+fn a_plain_turn_costs_little_memory() {
+    let isolated = Isolated::new().unwrap();
+    let mut shim = Shim::start(&isolated, fake(&isolated, "print up\nnote up\nhang").unwrap(), None).unwrap();
+    shim.wait_record(LIMIT, "note").unwrap();
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", shim.process().pid())).unwrap();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Private_Dirty:")).unwrap();
+    let dirty: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!((1..=1_500).contains(&dirty), "{rollup}");
+    shim.order(Trigger::Cancel).unwrap();
+    shim.result(LIMIT).unwrap();
+}
+
 /// Gigabytes that nobody reads are counted and not kept: 2 GB without lines, and a line of 100 MB that is looked into.
 #[test]
 fn f12_output_without_end_costs_no_memory() {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use minder_proto::rpc::{self, Hold, TurnRun};
-use minder_proto::turn::folder::RESULT;
+use minder_proto::turn::folder::{Found, RESULT};
+use minder_proto::turn::names::Trigger;
 use minder_proto::turn::{Failure, Outcome};
 use minder_tests::files;
 use minder_tests::process::Process;
@@ -199,6 +200,10 @@ fn stop_now_ends_what_runs_by_its_ladder_and_another_stop_leaves_it() {
     for turn in [deaf, good] {
         wait_none_left(turn);
         assert_eq!(line_of(&world, turn).failure, Some(Failure::Cancelled));
+        // Nobody took it back.
+        let result = world.home().turn(turn).join(RESULT);
+        let found: Found = serde_json::from_slice(&std::fs::read(result).unwrap()).unwrap();
+        assert_eq!(found.trigger, Some(Trigger::Boundary));
     }
 }
 
