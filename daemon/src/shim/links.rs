@@ -19,7 +19,7 @@ pub struct Links {
     listener: UnixListener,
     /// There was no descriptor for somebody who waits to be taken. The listener stays readable, and is no reason to wake up.
     short: bool,
-    links: Vec<Link>,
+    all: Vec<Link>,
 }
 
 struct Link {
@@ -34,7 +34,7 @@ impl Links {
         let _ = std::fs::remove_file(SOCKET);
         let listener = UnixListener::bind(SOCKET)?;
         listener.set_nonblocking(true)?;
-        let mut links = Self { listener, short: false, links: Vec::new() };
+        let mut links = Self { listener, short: false, all: Vec::new() };
         let input = io::stdin();
         if getsockopt(&input, sockopt::SockType).is_ok_and(|kind| kind == SockType::Stream) {
             links.add(UnixStream::from(input.as_fd().try_clone_to_owned()?));
@@ -47,7 +47,7 @@ impl Links {
     /// What to wait for.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let listener = (!self.short).then(|| self.listener.as_fd());
-        listener.into_iter().chain(self.links.iter().map(|link| link.stream.as_fd()))
+        listener.into_iter().chain(self.all.iter().map(|link| link.stream.as_fd()))
     }
 
     /// True while somebody waits who could not be taken, so that it must be tried again after a while.
@@ -61,7 +61,7 @@ impl Links {
             match self.listener.accept() {
                 Ok((stream, _)) => {
                     self.add(stream);
-                    if let (Some(news), Some(link)) = (news, self.links.last_mut()) {
+                    if let (Some(news), Some(link)) = (news, self.all.last_mut()) {
                         link.tell(&line(news));
                     }
                 }
@@ -76,24 +76,24 @@ impl Links {
 
     fn add(&mut self, stream: UnixStream) {
         if stream.set_nonblocking(true).is_ok() {
-            if self.links.len() == LINKS_MAX {
-                self.links.remove(0);
+            if self.all.len() == LINKS_MAX {
+                self.all.remove(0);
             }
-            self.links.push(Link { stream, partial: Vec::new() });
+            self.all.push(Link { stream, partial: Vec::new() });
         }
     }
 
     /// Every order that has come. Who has gone is forgotten, and so is who says what is no order.
     pub fn orders(&mut self) -> Vec<Order> {
         let mut orders = Vec::new();
-        self.links.retain_mut(|link| link.orders(&mut orders));
+        self.all.retain_mut(|link| link.orders(&mut orders));
         orders
     }
 
     /// Tells everybody who listens. Who has no room for a line does not.
     pub fn tell(&mut self, news: &News) {
         let line = line(news);
-        self.links.iter_mut().for_each(|link| link.tell(&line));
+        self.all.iter_mut().for_each(|link| link.tell(&line));
     }
 }
 
