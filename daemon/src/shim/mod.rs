@@ -2,9 +2,9 @@
 //! the windows, the ladder and the kill, and writes down what it saw. It never waits for the daemon, which may die, be
 //! replaced or be stopped meanwhile.
 //!
-//! [`machine`] decides, [`run`] is the loop around it; [`start`] and [`limits`] make the harness's process, [`tree`] ends
-//! it with everything below it; [`stream`] tells what lines mean; [`spool`] and [`report`] write the files; [`links`] is
-//! who listens; [`clock`] and [`signals`] are the system's. No runtime, one thread.
+//! [`machine`] decides, `run` is the loop around it; `start` and `limits` make the harness's process, [`tree`] ends
+//! it with everything below it; [`stream`] tells what lines mean; `spool` and `report` write the files; `links` is
+//! who listens; `clock` and `signals` are the system's. No runtime, one thread.
 //!
 //! Uses: `descriptors`. Used by: the start of the program, before anything else; [`tree`] also by who settles the turn of
 //! a shim that is gone.
