@@ -13,6 +13,7 @@ mod programs;
 mod rpc;
 mod scale;
 mod table;
+mod turns;
 
 use table::Table;
 
@@ -23,12 +24,13 @@ fn main() {
     // `cargo bench` passes options of its own; a word is the part of the table that is wanted.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut table = Table::default();
-    let parts: [(&str, Rows); 5] = [
+    let parts: [(&str, Rows); 6] = [
         ("programs", programs::rows),
         ("commits", commits::rows),
         ("followers", followers::rows),
         ("daemon", daemon::rows),
         ("scale", scale::rows),
+        ("turns", turns::rows),
     ];
     for (name, rows) in parts {
         if wanted.is_empty() || wanted.iter().any(|w| w == name) {

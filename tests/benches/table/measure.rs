@@ -74,6 +74,13 @@ impl Kernel {
         line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(f64::NAN)
     }
 
+    /// Memory that is its alone, in kB.
+    pub fn private(&self) -> f64 {
+        let rollup = self.read("smaps_rollup");
+        let lines = rollup.lines().filter(|line| line.starts_with("Private_"));
+        lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok()).sum()
+    }
+
     /// Times that its threads went to sleep, which is how often they were awake.
     pub fn switches(&self) -> f64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.0)).unwrap().flatten();

@@ -1,9 +1,12 @@
 //! F11 and the environment: where a turn runs, and what it is given.
 
+use std::process::Command;
+
 use minder_proto::rpc::TurnRun;
 use minder_proto::turn::{Failure, Outcome};
 
 use super::scene::*;
+use crate::strace::Attached;
 use crate::world::{World, must};
 
 #[test]
@@ -87,4 +90,28 @@ fn a_child_has_the_old_limit_and_no_descriptors_of_others() {
     let text = must(&mut world.client(), &call).settled.and_then(|s| s.text).expect("it printed");
     // The three, and the folder that `ls` reads.
     assert_eq!(text.lines().collect::<Vec<_>>(), [soft.as_str(), "4", "0077", "end"]);
+}
+
+/// A shim is started by a daemon of any size in the time that a small one takes: what is cloned shares its memory until it
+/// is another program.
+#[test]
+fn a_shim_is_started_without_a_copy_of_the_daemon() {
+    let world = World::new();
+    let daemon = world.start();
+    let log = world.isolated.root().join("calls");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-e", "trace=clone,clone3,fork,vfork,execve", "-e", "signal=none", "-o"]);
+    strace.arg(&log).args(["-p", &daemon.pid().to_string()]);
+    let attached = Attached::new(&mut strace, daemon.pid());
+    must(&mut world.client(), &command(&world, &["true"]));
+    attached.detach();
+    let text = std::fs::read_to_string(&log).unwrap();
+    let calls: Vec<&str> = text.lines().collect();
+    let shim = calls.iter().position(|line| line.contains("execve(") && line.contains("\"shim\""));
+    let shim = shim.unwrap_or_else(|| panic!("no shim was started: {text}"));
+    let copies = |line: &&&str| {
+        let cloned = ["clone(", "clone3(", "fork(", "vfork("].iter().any(|call| line.contains(call));
+        cloned && !line.contains("CLONE_VM") && !line.contains("vfork(")
+    };
+    assert_eq!(calls[..shim].iter().filter(copies).collect::<Vec<_>>(), [] as [&&str; 0]);
 }
