@@ -16,7 +16,7 @@ use minder_proto::turn::names::Trigger;
 use uuid::Uuid;
 
 use super::context::{Context, Origin};
-use super::method;
+use super::{Peer, method};
 use crate::identity::Who;
 use crate::session;
 use crate::turn::{Caller, Input, Known, Request, Started};
@@ -29,18 +29,19 @@ pub fn register(module: &mut RpcModule<Context>) {
     method::register(module, |call: TurnStart, ctx: Arc<Context>, peer| async move {
         start(&ctx, call.0, Origin::peer(peer), peer.conn).await
     });
-    method::register(module, |call: TurnGet, ctx: Arc<Context>, peer| async move {
-        get(&ctx, call, peer.conn).await
-    });
+    method::register(
+        module,
+        |call: TurnGet, ctx: Arc<Context>, peer| async move { get(&ctx, call, peer).await },
+    );
     method::register(module, |_: TurnList, ctx: Arc<Context>, _| async move {
         Ok(TurnListAnswer { turns: ctx.turns.list().await })
     });
     method::register(module, |call: TurnCancel, ctx: Arc<Context>, peer| async move {
-        let known = theirs(&ctx, call.caller, Origin::peer(peer), &call.id).await?;
+        let known = theirs(&ctx, call.caller, peer, &call.id).await?;
         ctx.turns.cancel(&known, Trigger::Cancel).await
     });
     method::register(module, |call: TurnFinish, ctx: Arc<Context>, peer| async move {
-        finish(&ctx, call, Origin::peer(peer)).await
+        finish(&ctx, call, peer).await
     });
 }
 
@@ -62,19 +63,22 @@ async fn start(ctx: &Context, call: TurnRun, origin: Origin, conn: u64) -> Resul
     }
 }
 
-async fn get(ctx: &Context, call: TurnGet, conn: u64) -> Result<TurnAnswer, Fault> {
+async fn get(ctx: &Context, call: TurnGet, peer: Peer) -> Result<TurnAnswer, Fault> {
     match ctx.turns.find(&call.id).await? {
         Known::Over { answer, .. } => Ok(*answer),
         Known::Live(turn) if call.wait => {
-            ctx.turns.attach(&turn, conn);
+            // Anybody may wait; it is held for who may name its outcome.
+            if judge(ctx, call.caller, peer, &turn.spec).await.is_ok() {
+                ctx.turns.attach(&turn, peer.conn);
+            }
             unless_stopped(ctx, ctx.turns.answer(&turn)).await
         }
         Known::Live(turn) => Ok(turn.answer()),
     }
 }
 
-async fn finish(ctx: &Context, call: TurnFinish, origin: Origin) -> Result<TurnDone, Fault> {
-    let known = theirs(ctx, call.caller, origin, &call.id).await?;
+async fn finish(ctx: &Context, call: TurnFinish, peer: Peer) -> Result<TurnDone, Fault> {
+    let known = theirs(ctx, call.caller, peer, &call.id).await?;
     if matches!(known.spec().purpose, Purpose::Queue { .. }) {
         let why = "a turn of a session's queue ends with the delivery of its reply";
         return Err(Fault::new(Kind::InvalidState, why));
@@ -94,17 +98,25 @@ async fn unless_stopped(
 }
 
 /// A turn that its caller may act on: the person's, its session's, that of who asked for it, and of a parent of either.
-async fn theirs(ctx: &Context, caller: Option<Said>, origin: Origin, end: &str) -> Result<Known, Fault> {
+async fn theirs(ctx: &Context, caller: Option<Said>, peer: Peer, end: &str) -> Result<Known, Fault> {
     let known = ctx.turns.find(end).await?;
-    let (home, spec) = (ctx.store.home().clone(), known.spec().clone());
+    // Whose connection it is held for was judged when it was: nothing is asked of the kernel again.
+    let own = matches!(&known, Known::Live(turn) if turn.caller() == Caller::On(peer.conn));
+    if !own {
+        judge(ctx, caller, peer, known.spec()).await?;
+    }
+    Ok(known)
+}
+
+async fn judge(ctx: &Context, caller: Option<Said>, peer: Peer, spec: &Spec) -> Result<(), Fault> {
+    let (home, spec, origin) = (ctx.store.home().clone(), spec.clone(), Origin::peer(peer));
     ctx.store
         .read(move |state| {
             let who = origin.who(caller.as_ref(), state, &home)?;
             let parent = |id| state.session(id).and_then(|s| s.record.parent);
             may(&who, &spec, parent)
         })
-        .await??;
-    Ok(known)
+        .await?
 }
 
 fn may(who: &Who, spec: &Spec, parent: impl Fn(SessionId) -> Option<SessionId>) -> Result<(), Fault> {

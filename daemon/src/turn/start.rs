@@ -28,7 +28,7 @@ pub enum Started {
 impl Turns {
     /// Begins a turn, or finds the one of this id. It goes its way whatever becomes of the caller.
     pub async fn start(&self, request: Request) -> Result<Started, Fault> {
-        if let Some(found) = self.again(request.turn, request.caller) {
+        if let Some(found) = self.again(&request) {
             return Ok(found);
         }
         if self.may_be_forgotten(request.turn) {
@@ -76,15 +76,16 @@ impl Turns {
         Ok(Started::Live(turn))
     }
 
-    /// A turn of this id that is known. Whoever asks again is where its answer goes.
-    fn again(&self, turn: TurnId, caller: Caller) -> Option<Started> {
+    /// A turn of this id that is known. Where who asked for it asks again, its answer goes there.
+    fn again(&self, request: &Request) -> Option<Started> {
         let memory = self.memory();
-        if let Some(found) = memory.live.get(&turn).cloned() {
+        if let Some(found) = memory.live.get(&request.turn).cloned() {
             drop(memory);
-            found.move_caller(|before| if matches!(caller, Caller::On(_)) { caller } else { before });
+            let same = found.spec.by == request.by && matches!(request.caller, Caller::On(_));
+            found.move_caller(|before| if same { request.caller } else { before });
             return Some(Started::Live(found));
         }
-        memory.over.get(&turn).map(|over| Started::Over(Box::new(over.answer.clone())))
+        memory.over.get(&request.turn).map(|over| Started::Over(Box::new(over.answer.clone())))
     }
 
     /// True for an id that was made before everything that is remembered.

@@ -9,7 +9,7 @@ use minder_tests::process::Process;
 use rustix::process::Signal;
 
 use super::scene::*;
-use crate::world::{LIMIT, World, must};
+use crate::world::{LIMIT, World, must, ran};
 
 #[test]
 fn f6_the_daemon_dies_and_its_turns_do_not() {
@@ -210,7 +210,9 @@ fn stop_now_ends_what_runs_by_its_ladder_and_another_stop_leaves_it() {
 fn e8_a_daemon_whose_program_is_gone_starts_turns_and_another_build_adopts_them() {
     let world = World::new();
     let copy = world.isolated.root().join("minderd");
-    std::fs::copy(world.isolated.program("minderd").unwrap(), &copy).unwrap();
+    // By another process: a child that another test starts meanwhile would hold it open for writing.
+    let mut cp = world.isolated.command("cp");
+    ran(cp.arg(world.isolated.program("minderd").unwrap()).arg(&copy), b"").ok();
     let mut command = world.isolated.command(&copy);
     command.env("RUST_BACKTRACE", "0");
     let daemon =

@@ -2,7 +2,7 @@
 
 use minder_proto::event::Body;
 use minder_proto::id::TurnId;
-use minder_proto::rpc::{Hold, TurnFinish, TurnRun};
+use minder_proto::rpc::{Hold, TurnFinish, TurnGet, TurnRun};
 use minder_proto::turn::folder::SPEC;
 use minder_proto::turn::{Failure, Outcome};
 use rustix::process::Signal;
@@ -200,4 +200,16 @@ fn a_turn_is_ended_by_those_whose_it_is() {
     assert_eq!(refused(&mut client, &other).0, 3);
     cancel(&mut client, turn);
     assert_eq!(settled(&mut client, turn).failure, Some(Failure::Cancelled));
+    // Who only waits for one that is held for a connection does not become whose it is.
+    let call =
+        TurnRun { hold: Hold::Connection, caller: worker.caller(), ..command(&world, &["echo", "reply"]) };
+    let turn = must(&mut client, &call).turn;
+    let mut elsewhere = world.client();
+    let wait = TurnGet { id: turn.to_string(), wait: true, caller: stranger.caller() };
+    must(&mut elsewhere, &wait);
+    let again = TurnRun { caller: stranger.caller(), ..call };
+    must(&mut elsewhere, &again);
+    let by_stranger = TurnFinish { caller: stranger.caller(), ..finishing(turn, "silent") };
+    assert_eq!(refused(&mut elsewhere, &by_stranger).0, 3);
+    assert!(must(&mut client, &finishing(turn, "delivered")).counted);
 }
