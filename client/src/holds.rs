@@ -25,6 +25,9 @@ pub fn waits_for(entry: &Entry, channel: Option<&Channel>) -> String {
             (Class::WithNext, _) => "whatever it is given next".to_owned(),
             (_, Some(Channel::Mailbox)) => "minder inbox take in that session".to_owned(),
             (_, None) => "minder inbox in a person's shell".to_owned(),
+            (_, Some(Channel::Headless { .. })) => {
+                "its next turn, some time after one that failed".to_owned()
+            }
             (Class::NextTool, _) => "the end of its next tool call".to_owned(),
             (Class::TurnEnd, _) => "the end of its turn".to_owned(),
             (Class::Idle, _) => "it being idle".to_owned(),

@@ -171,7 +171,10 @@ fn conclude(sent: &SendAnswer, ended: &ReceiptAnswer, timeout: Duration, context
             if context.printer.is_json() {
                 context.printer.object(ended)?;
             } else {
-                context.printer.body(ended.answer.as_deref().unwrap_or_default())?;
+                // Who chose to say nothing said nothing, not even an empty line.
+                if let Some(answer) = ended.answer.as_deref().filter(|a| !a.is_empty()) {
+                    context.printer.body(answer)?;
+                }
                 context.printer.flush()?;
                 context.printer.tell(format!("{short} {receipt}"));
             }
@@ -192,7 +195,11 @@ fn conclude(sent: &SendAnswer, ended: &ReceiptAnswer, timeout: Duration, context
             } else {
                 "the turn that it was given failed, and it is tried again"
             };
-            CommandError::new("failed", exit::FAILED, format!("{short} is {receipt}: {rest}"))
+            let failed = CommandError::new("failed", exit::FAILED, format!("{short} is {receipt}: {rest}"));
+            match sent.to.session() {
+                Some(to) => failed.hint(format!("minder show {}", to.short())),
+                None => failed,
+            }
         }
     };
     Err(CommandError { session: sent.to.session(), ..failure })

@@ -102,17 +102,21 @@ fn a9_a_session_that_this_wait_does_not_follow_has_its_gap_later() {
     assert_eq!((ran.code, ran.json()["gap"].as_bool(), gaps(&ran).len()), (0, Some(true), 1), "{ran:?}");
 }
 
-/// Every line of a stream's standard output until `last`, as objects.
+/// Every line of a stream's standard output until that of a session, as objects.
 fn until(running: &mut Running, session: SessionId, seq: u64) -> Vec<Value> {
-    let mut seen = Vec::new();
-    loop {
-        let object: Value = serde_json::from_str(&running.line()).unwrap();
-        let done = object["session"] == session.to_string() && object["seq"] == seq;
-        seen.push(object);
-        if done {
-            return seen;
-        }
+    until_all(running, &[(session, seq)])
+}
+
+/// The same until each of these has come, in whatever order: of two sessions none is told first.
+fn until_all(running: &mut Running, last: &[(SessionId, u64)]) -> Vec<Value> {
+    let mut seen: Vec<Value> = Vec::new();
+    let is = |o: &Value, (session, seq): &(SessionId, u64)| {
+        o["session"] == session.to_string() && o["seq"] == *seq
+    };
+    while !last.iter().all(|wanted| seen.iter().any(|o| is(o, wanted))) {
+        seen.push(serde_json::from_str(&running.line()).unwrap());
     }
+    seen
 }
 
 fn seqs(objects: &[Value], session: SessionId) -> Vec<u64> {
@@ -150,7 +154,7 @@ fn a10_files_that_move_under_the_reader() {
     }
     let last = scene.store.state(w, "done");
     assert_eq!(expected + 2, last);
-    let seen = until(&mut running, w, last);
+    let seen = until_all(&mut running, &[(w, last), (a, 6)]);
     assert_eq!(seqs(&seen, w), (2..=last).collect::<Vec<_>>());
     assert_eq!(seqs(&seen, a), (2..=6).collect::<Vec<_>>());
     running.signal(Signal::INT);

@@ -25,6 +25,35 @@ const ALLOWED: [&str; 12] = [
     "SSH_AUTH_SOCK",
 ];
 
+/// Variables that adapters need and that hold no secret: their values may be kept.
+const NO_SECRETS: [&str; 25] = [
+    "ANTHROPIC_MODEL",
+    "AWS_CA_BUNDLE",
+    "AWS_DEFAULT_REGION",
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "BASH_*",
+    "CLAUDE_CODE_DISABLE_*",
+    "CLAUDE_CODE_EFFORT_LEVEL",
+    "CLAUDE_CODE_ENABLE_*",
+    "CLAUDE_CODE_MAX_*",
+    "CLAUDE_CODE_SKIP_*",
+    "CLAUDE_CODE_SUBAGENT_MODEL",
+    "CLAUDE_CODE_TMPDIR",
+    "CLAUDE_CODE_USE_*",
+    "CLAUDE_CONFIG_DIR",
+    "CLOUD_ML_REGION",
+    "CODEX_HOME",
+    "DISABLE_*",
+    "GEMINI_MODEL",
+    "GEMINI_SANDBOX",
+    "MAX_THINKING_TOKENS",
+    "NODE_EXTRA_CA_CERTS",
+    "NO_PROXY",
+    "PI_*",
+    "VERTEX_REGION_*",
+];
+
 /// What names somebody else's session, turn or place: given to nobody, whatever else allows it.
 const OTHERS: [&str; 7] = [
     "MINDER_*",
@@ -97,8 +126,8 @@ pub fn build(
     Ok(built.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// What is kept of a caller's environment for turns that no caller starts: the values of what any program is given, and
-/// of what the adapter or `turn.env_pass` needs beside only the names, since they may be secrets.
+/// What is kept of a caller's environment for turns that no caller starts: the values of what any program is given and of
+/// what is known to hold no secret, and of what the adapter or `turn.env_pass` needs beside only the names.
 pub fn keep(
     caller: &BTreeMap<String, String>,
     adapter: &[&str],
@@ -106,8 +135,10 @@ pub fn keep(
 ) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut values, mut names) = (BTreeMap::new(), Vec::new());
     for (name, value) in caller.iter().filter(|(name, _)| !OTHERS.iter().any(|p| fits(p, name))) {
-        let needed = || adapter.iter().any(|p| fits(p, name)) || pass.iter().any(|p| fits(p, name));
-        if ALLOWED.iter().any(|p| fits(p, name)) {
+        let by_adapter = adapter.iter().any(|p| fits(p, name));
+        let needed = || by_adapter || pass.iter().any(|p| fits(p, name));
+        let no_secret = || by_adapter && NO_SECRETS.iter().any(|p| fits(p, name));
+        if ALLOWED.iter().any(|p| fits(p, name)) || no_secret() {
             values.insert(name.clone(), value.clone());
         } else if needed() {
             names.push(name.clone());
@@ -116,12 +147,12 @@ pub fn keep(
     (values, names)
 }
 
-/// A variable that a turn needs and nobody has.
+/// Variables that a turn needs and nobody has.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvError {
-    /// It is in neither place.
-    #[error("{0} is set nowhere: write it into turn.env_file, or name it in turn.env_from_daemon")]
-    Missing(String),
+    /// They are in neither place.
+    #[error("{}: not in turn.env_file, nor in turn.env_from_daemon", .0.join(", "))]
+    Missing(Vec<String>),
     /// The file cannot be used.
     #[error("turn.env_file: {0}")]
     File(String),
@@ -138,12 +169,15 @@ pub fn without_caller(
         Some(path) => from_file(path)?,
         None => BTreeMap::new(),
     };
-    let value = |name: &String| {
+    let (mut values, mut missing) = (BTreeMap::new(), Vec::new());
+    for name in names {
         let passed = || config.env_from_daemon.iter().any(|p| fits(p, name));
-        let value = kept.get(name).cloned().or_else(|| passed().then(|| daemon(name)).flatten());
-        value.map(|value| (name.clone(), value)).ok_or_else(|| EnvError::Missing(name.clone()))
-    };
-    names.iter().map(value).collect()
+        match kept.get(name).cloned().or_else(|| passed().then(|| daemon(name)).flatten()) {
+            Some(value) => drop(values.insert(name.clone(), value)),
+            None => missing.push(name.clone()),
+        }
+    }
+    if missing.is_empty() { Ok(values) } else { Err(EnvError::Missing(missing)) }
 }
 
 /// `NAME=VALUE` lines; blank ones and those that begin with `#` say nothing.
@@ -247,9 +281,28 @@ mod tests {
         assert_eq!(found["ANTHROPIC_API_KEY"], "from=file");
         assert_eq!(found["OPENAI_API_KEY"], "the daemon's OPENAI_API_KEY");
         let missing = without_caller(&names(&["GEMINI_API_KEY"]), &config, daemon);
-        assert_eq!(missing, Err(EnvError::Missing("GEMINI_API_KEY".to_owned())));
+        assert_eq!(missing, Err(EnvError::Missing(vec!["GEMINI_API_KEY".to_owned()])));
         std::fs::write(&file, "secret words\n").unwrap();
         let error = without_caller(&[], &config, daemon).unwrap_err().to_string();
         assert!(error.contains("line 1") && !error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn of_what_a_harness_needs_only_what_is_no_secret_is_kept() {
+        let caller =
+            [("HOME", "/h"), ("AWS_REGION", "r"), ("AWS_SECRET_ACCESS_KEY", "s"), ("ANTHROPIC_API_KEY", "k")];
+        let caller = caller.map(|(n, v)| (n.to_owned(), v.to_owned())).into();
+        let (values, names) = keep(&caller, &["AWS_*", "ANTHROPIC_*"], &[]);
+        assert_eq!(values.keys().collect::<Vec<_>>(), ["AWS_REGION", "HOME"]);
+        assert_eq!(names, ["ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY"]);
+    }
+
+    #[test]
+    fn a_pattern_ends_where_its_star_is() {
+        let adapters = crate::turn::adapter::ALL.iter().flat_map(|a| a.env.iter());
+        for pattern in ALLOWED.iter().chain(&OTHERS).chain(&NO_SECRETS).chain(adapters) {
+            let star = pattern.find('*').unwrap_or(pattern.len() - 1);
+            assert_eq!(star, pattern.len() - 1, "{pattern} fits nothing");
+        }
     }
 }

@@ -29,8 +29,10 @@ pub fn run(args: CancelArgs, context: &mut Context) -> Outcome {
     let answer = context.daemon()?.call(&cancel)?;
     let short = answer.turn.short();
     if !answer.counted {
-        let how = answer.outcome.map_or_else(|| "has ended".to_owned(), |o| format!("has ended: {o}"));
-        return Err(CommandError::no(format!("{short} {how}")).detail(&answer));
+        let held = format!("has ended and is held: minder turn finish {short} OUTCOME");
+        let how = answer.outcome.map_or(held, |o| format!("has ended: {o}"));
+        let no = CommandError::no(format!("{short} {how}")).detail(&answer);
+        return Err(CommandError { retryable: false, ..no });
     }
     if context.printer.is_json() {
         context.printer.object(&answer)?;

@@ -42,7 +42,8 @@ pub fn run(args: FinishArgs, context: &mut Context) -> Outcome {
     let short = answer.turn.short();
     let word = answer.outcome.unwrap_or(Word::Unknown);
     if !answer.counted {
-        return Err(CommandError::no(format!("{short} was finished before: {word}")).detail(&answer));
+        let no = CommandError::no(format!("{short} was finished before: {word}")).detail(&answer);
+        return Err(CommandError { retryable: false, ..no });
     }
     if !known {
         context.printer.tell(format!("{} is no outcome; unknown is recorded", one_line(&args.outcome)));

@@ -2,13 +2,29 @@
 
 use std::sync::Arc;
 
+use minder_proto::account::{AccountHold, HoldKind};
 use minder_proto::error::{Fault, Kind};
+use minder_proto::event::Receipt;
 use minder_proto::id::SessionId;
 use minder_proto::record::SessionRecord;
 use minder_proto::rpc::{AccountListAnswer, AccountReleaseAnswer, OpenCircuit};
 
 use super::clocks;
 use crate::delivery::Delivery;
+use crate::store::Session;
+
+/// A session whose turns lack a variable, as a hold of its own.
+fn without_variables(session: &Session) -> Option<AccountHold> {
+    let waits = session.inbox.queue.iter().find(|e| e.receipt == Receipt::Held)?;
+    let why = waits.reason.as_deref()?.strip_prefix("auth(")?.strip_suffix(')')?;
+    Some(AccountHold {
+        account: session.record.label.clone(),
+        kind: HoldKind::Auth,
+        since: waits.since,
+        until: None,
+        why: Some(why.to_owned()),
+    })
+}
 
 impl Delivery {
     /// Holds that are not over, and circuits that are open.
@@ -16,7 +32,9 @@ impl Delivery {
         let now = clocks();
         let answer = self.store.read(move |state| {
             let mut answer = AccountListAnswer { holds: Vec::new(), circuits: Vec::new() };
-            for record in state.records() {
+            for session in state.sessions() {
+                let record = &session.record;
+                answer.holds.extend(without_variables(session));
                 if let Some(hold) = record.account_hold.as_ref().filter(|h| !h.is_over(now.wall)) {
                     answer.holds.push(hold.clone());
                 }
@@ -48,25 +66,33 @@ impl Delivery {
         let released = self
             .store
             .write(move |txn| {
-                let held = |r: &SessionRecord| r.account_hold.is_some() || r.circuit.is_some();
+                let held = |s: &Session| {
+                    let record = &s.record;
+                    record.account_hold.is_some()
+                        || record.circuit.is_some()
+                        || without_variables(s).is_some()
+                };
                 let fits = |r: &SessionRecord| {
                     r.account() == wanted || r.label == wanted || r.id.to_string() == wanted
                 };
                 let found: Vec<(SessionId, String)> = txn
                     .state()
-                    .records()
-                    .filter(|r| held(r) && fits(r))
-                    .map(|r| (r.id, r.account().to_owned()))
+                    .sessions()
+                    .filter(|s| held(s) && fits(&s.record))
+                    .map(|s| (s.record.id, s.record.account().to_owned()))
                     .collect();
                 if found.is_empty() && !known {
                     let why = format!("nothing holds an account or session {wanted:?}");
                     return Err(Fault::new(Kind::NotFound, why).hint("minder account list"));
                 }
                 for (id, _) in &found {
-                    txn.edit(*id, |r| {
-                        r.account_hold = None;
-                        r.circuit = None;
-                    })?;
+                    let record = &txn.session(*id)?.record;
+                    if record.account_hold.is_some() || record.circuit.is_some() {
+                        txn.edit(*id, |r| {
+                            r.account_hold = None;
+                            r.circuit = None;
+                        })?;
+                    }
                 }
                 Ok(found)
             })

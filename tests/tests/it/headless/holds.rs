@@ -98,6 +98,15 @@ fn so_many_turns_at_once_and_the_next_is_queued() {
 #[test]
 fn a_variable_that_nobody_has_is_named() {
     let world = World::with("[turn]\nenv_pass = [\"SECRET_OF_MINE\"]\n");
+    let values = world.isolated.root().join("values");
+    let before = std::fs::read_to_string(world.config_file()).unwrap();
+    let with_file = format!("{before}env_file = \"{}\"\n", values.display());
+    std::fs::write(world.config_file(), with_file).unwrap();
+    let write = |text: &str| {
+        std::fs::write(&values, text).unwrap();
+        std::fs::set_permissions(&values, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    };
+    write("");
     let _daemon = world.start();
     let folder = super::folder(&world, "w");
     std::fs::create_dir_all(&folder).unwrap();
@@ -113,6 +122,11 @@ fn a_variable_that_nobody_has_is_named() {
     for (path, bytes) in crate::world::tree(world.home().root()) {
         assert!(!String::from_utf8_lossy(&bytes).contains("the value"), "{path}");
     }
+    let shown = world.run("account list").ok();
+    assert!(shown.contains("w  auth") && shown.contains("SECRET_OF_MINE"), "{shown}");
+    write("SECRET_OF_MINE=the value\n");
+    assert!(world.run("account release w").ok().contains("1 session may go on"));
+    until(&w, <[_]>::is_empty);
 }
 
 #[test]

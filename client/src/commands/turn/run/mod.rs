@@ -136,15 +136,15 @@ pub fn direct(args: &[OsString]) -> Option<Cli> {
 
 /// Runs.
 pub fn run(args: RunArgs, context: &mut Context) -> Outcome {
-    if args.command.is_empty() && (args.no_supervise || (args.adapter.is_none() && args.session.is_none())) {
-        return Err(CommandError::usage("what is to be run? give -- CMD, or --adapter and a prompt")
-            .hint("minder turn run --help"));
-    }
     if args.prompt.as_deref().is_some_and(|p| p != "-") {
         return Err(CommandError::usage(
             "the command stands after --, and a prompt comes by - or --body-file",
         )
         .hint("minder turn run --help"));
+    }
+    if args.command.is_empty() && (args.no_supervise || (args.adapter.is_none() && args.session.is_none())) {
+        return Err(CommandError::usage("what is to be run? give -- CMD, or --adapter and a prompt")
+            .hint("minder turn run --help"));
     }
     if args.no_supervise {
         return Err(plain::run(&args));
