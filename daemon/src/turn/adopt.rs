@@ -5,17 +5,20 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use minder_proto::id::TurnId;
 use minder_proto::turn::Outcome;
-use minder_proto::turn::folder::{Found, Purpose, Spec};
+use minder_proto::turn::folder::{Found, Purpose, RESULT, Spec};
 
 use super::course::{Shim, judge};
 use super::hold::{Caller, REATTACH};
 use super::live::{Stage, Turn};
 use super::settle::Settlement;
 use super::{Turns, place, settle};
+
+/// How long a start waits for the outcomes of turns that ended without a daemon: files are read for them.
+const NAMED: Duration = Duration::from_secs(2);
 
 /// What was found of one turn.
 struct Left {
@@ -44,6 +47,7 @@ impl Turns {
             }
             Err(_) => return,
         };
+        let mut over = Vec::new();
         for Left { spec, folder, adopted, written } in left {
             // Whoever waited may come back, but not before this daemon can be reached.
             let caller = match spec.purpose {
@@ -65,9 +69,21 @@ impl Turns {
                 Some(written) => drop(tokio::spawn(self.clone().clear_away(turn, written))),
                 None => {
                     tracing::info!(turn = %id, adopted, "a turn of an earlier daemon is taken over");
+                    if turn.folder.join(RESULT).exists() {
+                        over.push(Arc::clone(&turn));
+                    }
                     tokio::spawn(self.clone().follow(turn, orders, Shim::unknown()));
                 }
             }
+        }
+        // Whoever asks first is not told that what ended meanwhile still runs. None of them waits for anybody.
+        let named = async {
+            for turn in over {
+                turn.when(|stage| !stage.runs()).await;
+            }
+        };
+        if tokio::time::timeout(NAMED, named).await.is_err() {
+            tracing::warn!("not all turns that ended without a daemon have their outcome yet");
         }
     }
 
