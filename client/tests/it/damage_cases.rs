@@ -110,11 +110,12 @@ fn until(running: &mut Running, session: SessionId, seq: u64) -> Vec<Value> {
 /// The same until each of these has come, in whatever order: of two sessions none is told first.
 fn until_all(running: &mut Running, last: &[(SessionId, u64)]) -> Vec<Value> {
     let mut seen: Vec<Value> = Vec::new();
-    let is = |o: &Value, (session, seq): &(SessionId, u64)| {
-        o["session"] == session.to_string() && o["seq"] == *seq
-    };
-    while !last.iter().all(|wanted| seen.iter().any(|o| is(o, wanted))) {
-        seen.push(serde_json::from_str(&running.line()).unwrap());
+    let mut wanted: Vec<(String, u64)> =
+        last.iter().map(|(session, seq)| (session.to_string(), *seq)).collect();
+    while !wanted.is_empty() {
+        let object: Value = serde_json::from_str(&running.line()).unwrap();
+        wanted.retain(|(session, seq)| object["session"] != **session || object["seq"] != *seq);
+        seen.push(object);
     }
     seen
 }
