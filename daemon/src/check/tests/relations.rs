@@ -266,7 +266,7 @@ fn what_was_set_aside_and_what_does_not_belong_here_is_noted() {
         note: notes.txt: not a file of the store
         note: operator/link: a symbolic link
         note: quarantine/API.watchers.json: set aside: watchers.json: expected `]`
-        note: quarantine/else: set aside: nothing says why
+        note: quarantine/something: set aside: nothing says why
         note: sessions/API/shopping-list: not a file of the store
         note: sessions/other: not a file of the store
         STORE: 2 sessions, 28 lines; nothing is damaged
@@ -275,7 +275,7 @@ fn what_was_set_aside_and_what_does_not_belong_here_is_noted() {
     .assert_eq(&after(|s| {
         s.write("quarantine/API.watchers.json", "[1,2");
         s.write("quarantine/API.watchers.json.why", "watchers.json: expected `]`\n");
-        s.write("quarantine/else", "");
+        s.write("quarantine/something", "");
         s.write("sessions/API/shopping-list", "");
         s.write("labels/.tmp-api", "");
         s.write("notes.txt", "");
