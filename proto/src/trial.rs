@@ -97,20 +97,42 @@ pub struct Seeded {
     pub what: &'static str,
     /// What makes it visible.
     pub shown: Shown,
+    /// Words of the findings that it leads to: a finding with none of them is another fault's.
+    pub found_as: &'static [&'static str],
 }
 
 /// Every fault there is.
 pub const FAULTS: [Seeded; 12] = [
-    by_kill("ack-before-flush", "callers are answered before their commit is in the journal"),
-    by_kill("fanout-two-commits", "the notices of a declaration are a second commit"),
-    by_kill("key-left-out", "an idempotency key is kept in memory and is no part of its commit"),
-    by_kill("cut-of-tail-skipped", "a start leaves bytes past the last operation on a file"),
-    by_kill("replayed-twice", "a start appends what stands in the file already"),
-    by_kill("feed-silent-at-start", "a start does not ring for what it replayed"),
-    by_kill("checkpoint-too-far", "a checkpoint removes the segment that commits go to"),
-    by_kill("retired-in-place", "a start does not finish closing a session"),
-    by_kill("spool-unlinked-first", "a request leaves the spool before it is committed"),
-    by_kill("cursor-not-merged", "a follower writes its positions over those of another"),
+    by_kill(
+        "ack-before-flush",
+        "callers are answered before their commit is in the journal",
+        &["is lost or out of order"],
+    ),
+    by_kill("fanout-two-commits", "the notices of a declaration are a second commit", &["and not told ["]),
+    by_kill(
+        "key-left-out",
+        "an idempotency key is kept in memory and is no part of its commit",
+        &["and was told as", "stands there", "was called a duplicate"],
+    ),
+    by_kill(
+        "cut-of-tail-skipped",
+        "a start leaves bytes past the last operation on a file",
+        &["/timeline.jsonl: "],
+    ),
+    by_kill("replayed-twice", "a start appends what stands in the file already", &["says that it is"]),
+    by_kill("feed-silent-at-start", "a start does not ring for what it replayed", &["a stream told"]),
+    by_kill(
+        "checkpoint-too-far",
+        "a checkpoint removes the segment that commits go to",
+        &["receipts and waits as", "is lost or out of order", "its timeline has not", "queue.jsonl: message"],
+    ),
+    by_kill("retired-in-place", "a start does not finish closing a session", &["by its folder"]),
+    by_kill("spool-unlinked-first", "a request leaves the spool before it is committed", &["spooler-"]),
+    by_kill(
+        "cursor-not-merged",
+        "a follower writes its positions over those of another",
+        &["two waits told"],
+    ),
     by_power_loss(
         "checkpoint-without-sync",
         "a checkpoint removes the journal of files that are not durable",
@@ -118,12 +140,12 @@ pub const FAULTS: [Seeded; 12] = [
     by_power_loss("flush-skipped", "callers are answered without a flush"),
 ];
 
-const fn by_kill(name: &'static str, what: &'static str) -> Seeded {
-    Seeded { name, what, shown: Shown::ByKill }
+const fn by_kill(name: &'static str, what: &'static str, found_as: &'static [&'static str]) -> Seeded {
+    Seeded { name, what, shown: Shown::ByKill, found_as }
 }
 
 const fn by_power_loss(name: &'static str, what: &'static str) -> Seeded {
-    Seeded { name, what, shown: Shown::ByPowerLoss }
+    Seeded { name, what, shown: Shown::ByPowerLoss, found_as: &[""] }
 }
 
 /// True if this fault is to be made.

@@ -3,6 +3,7 @@
 //! state at commit.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -124,7 +125,7 @@ async fn drop_history(store: &Store, now: Stamp) -> Result<usize, Fault> {
 }
 
 fn old_segments(home: &Home, sessions: &[SessionId], now: Stamp, keep: Duration) -> Vec<Old> {
-    let mut followed: Option<BTreeMap<SessionId, u64>> = None;
+    let mut followed = None;
     let mut found = Vec::new();
     for id in sessions {
         let dir = home.session(*id);
@@ -136,7 +137,11 @@ fn old_segments(home: &Home, sessions: &[SessionId], now: Stamp, keep: Duration)
             }
             let next = sealed.get(i + 1).map(|(next, _)| *next).or_else(|| first_of_active(&dir));
             let Some(next) = next else { break };
-            let least = followed.get_or_insert_with(|| followers(home)).get(id).copied();
+            let least = match followed.get_or_insert_with(|| followers(home)) {
+                Ok(followed) => followed.get(id).copied(),
+                // Somebody may follow it, and nobody can say how far they are.
+                Err(_) => break,
+            };
             // Whoever follows it and has not read this far yet finds it.
             if least.is_some_and(|seq| seq + 1 < next) {
                 break;
@@ -174,23 +179,47 @@ fn is_old(path: &Path, now: Stamp, keep: Duration) -> bool {
     last.is_some_and(|at| at.age(now) >= keep)
 }
 
-/// How far each session was read by whoever has read least of it.
-fn followers(home: &Home) -> BTreeMap<SessionId, u64> {
-    let sessions = std::fs::read_dir(home.sessions()).into_iter().flatten();
-    let own = sessions.filter_map(|e| Some(e.ok()?.path().join("cursors.json")));
-    let named = std::fs::read_dir(home.followers()).into_iter().flatten();
-    let named =
-        named.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.extension().is_some_and(|e| e == "json"));
+/// How far each session was read by whoever has read least of it. A file of positions that cannot be read is no sign that
+/// nobody follows.
+fn followers(home: &Home) -> std::io::Result<BTreeMap<SessionId, u64>> {
+    let mut files = Vec::new();
+    for entry in entries(&home.sessions())? {
+        files.push(entry?.path().join("cursors.json"));
+    }
+    for entry in entries(&home.followers())? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "json") {
+            files.push(path);
+        }
+    }
     let mut least: BTreeMap<SessionId, u64> = BTreeMap::new();
-    for file in own.chain(named) {
-        let Ok(bytes) = std::fs::read(&file) else { continue };
-        let Ok(cursors) = serde_json::from_slice::<Cursors>(&bytes) else { continue };
+    for file in files {
+        let bytes = match std::fs::read(&file) {
+            Ok(bytes) => bytes,
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
+            Err(error) => return Err(unknown(&file, error)),
+        };
+        let cursors = serde_json::from_slice::<Cursors>(&bytes).map_err(|e| unknown(&file, e.into()))?;
         for (id, cursor) in cursors.follows {
             let seq = least.entry(id).or_insert(cursor.seq);
             *seq = (*seq).min(cursor.seq);
         }
     }
-    least
+    Ok(least)
+}
+
+fn unknown(file: &Path, error: std::io::Error) -> std::io::Error {
+    tracing::warn!(file = %file.display(), %error, "who follows cannot be read: no old history is dropped");
+    error
+}
+
+/// The entries of a folder; none where it is not there.
+fn entries(dir: &Path) -> std::io::Result<impl Iterator<Item = std::io::Result<std::fs::DirEntry>>> {
+    match std::fs::read_dir(dir) {
+        Ok(entries) => Ok(Some(entries).into_iter().flatten()),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None.into_iter().flatten()),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod limits;
 mod model;
 mod peers;
 mod prototype;
+mod quiet_day;
 mod raw;
 mod rules;
 mod shims;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use minder_proto::trial::{Seeded, Shown};
 
+use super::Findings;
 use super::points::{Walker, Which};
 use super::rounds::{self, Plan};
 use super::table::Caught;
@@ -19,7 +20,7 @@ const STATES: &str = "200";
 /// Looks for one.
 pub fn look_for(fault: &'static Seeded, seed: u64) -> Result<Caught> {
     match fault.shown {
-        Shown::ByKill => by_kills(fault.name, seed),
+        Shown::ByKill => by_kills(fault, seed),
         Shown::ByPowerLoss => by_losses_of_power(fault.name),
     }
 }
@@ -40,8 +41,11 @@ fn by_losses_of_power(fault: &'static str) -> Result<Caught> {
     Ok(Caught { fault, by, after: after.unwrap_or(0), took: begun.elapsed(), first })
 }
 
-fn by_kills(fault: &'static str, seed: u64) -> Result<Caught> {
-    let begun = Instant::now();
+fn by_kills(seeded: &'static Seeded, seed: u64) -> Result<Caught> {
+    let (begun, fault) = (Instant::now(), seeded.name);
+    let of_it = |found: &Findings| {
+        found.0.iter().find(|f| seeded.found_as.iter().any(|words| f.contains(words))).cloned()
+    };
     let caught =
         |by, after, first: &str| Caught { fault, by, after, took: begun.elapsed(), first: first.to_owned() };
     let mut rounds_done = 0;
@@ -56,13 +60,13 @@ fn by_kills(fault: &'static str, seed: u64) -> Result<Caught> {
         };
         let done = rounds::run(&plan)?;
         rounds_done += done.rounds;
-        if let Some(first) = done.findings.0.first() {
-            return Ok(caught(Some("random rounds"), rounds_done, first));
+        if let Some(first) = of_it(&done.findings) {
+            return Ok(caught(Some("random rounds"), rounds_done, &first));
         }
         if part == 0 {
             let walk = Walker::new(seed, Which::Sample(20), Some(fault))?.kill_points(true)?;
-            if let Some(first) = walk.findings.0.first() {
-                return Ok(caught(Some("kill points"), walk.points, first));
+            if let Some(first) = of_it(&walk.findings) {
+                return Ok(caught(Some("kill points"), walk.points, &first));
             }
         }
     }

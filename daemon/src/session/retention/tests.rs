@@ -116,3 +116,16 @@ fn a_session_that_waits_runs_or_is_followed_keeps_its_history() {
     std::fs::remove_file(&file).unwrap();
     assert_eq!(tidy_at(&writer, far), Tidied { trashed: 0, segments: 1 });
 }
+
+#[test]
+fn where_it_cannot_be_said_who_follows_no_history_is_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let (writer, _) = long(&dir.path().join("store"));
+    let follower = writer.create("follower", None, None);
+    let cursors = writer.store.home().session(follower).join("cursors.json");
+    std::fs::write(&cursors, "{\"follows\":{").unwrap();
+    let keep = Config::default().store.keep_days;
+    assert_eq!(tidy_at(&writer, days(keep)), Tidied::default());
+    std::fs::remove_file(&cursors).unwrap();
+    assert_eq!(tidy_at(&writer, days(keep)), Tidied { trashed: 0, segments: 2 });
+}
