@@ -124,7 +124,7 @@ pub const FAULTS: [Seeded; 12] = [
     by_kill(
         "checkpoint-too-far",
         "a checkpoint removes the segment that commits go to",
-        &["receipts and waits as", "is lost or out of order", "its timeline has not", "queue.jsonl: message"],
+        &["store check: ", "receipts and waits as", "is lost or out of order", "its timeline has not"],
     ),
     by_kill("retired-in-place", "a start does not finish closing a session", &["by its folder"]),
     by_kill("spool-unlinked-first", "a request leaves the spool before it is committed", &["spooler-"]),
