@@ -14,6 +14,8 @@ use super::table::Caught;
 
 /// Most rounds before the points are walked, and after.
 const ROUNDS: [usize; 2] = [10, 100];
+/// Of the passings of each point one in so many is walked, in turn.
+const WALKS: [u64; 4] = [20, 10, 5, 2];
 /// Most states that are rebuilt after a loss of power.
 const STATES: &str = "200";
 
@@ -64,9 +66,12 @@ fn by_kills(seeded: &'static Seeded, seed: u64) -> Result<Caught> {
             return Ok(caught(Some("random rounds"), rounds_done, &first));
         }
         if part == 0 {
-            let walk = Walker::new(seed, Which::Sample(20), Some(fault))?.kill_points(true)?;
-            if let Some(first) = of_it(&walk.findings) {
-                return Ok(caught(Some("kill points"), walk.points, &first));
+            // Some faults show at few of the points: ever more of them are walked until one does.
+            for (walk, one_in) in (0..).zip(WALKS) {
+                let walk = Walker::new(seed + walk, Which::Sample(one_in), Some(fault))?.kill_points(true)?;
+                if let Some(first) = of_it(&walk.findings) {
+                    return Ok(caught(Some("kill points"), walk.points, &first));
+                }
             }
         }
     }
