@@ -358,6 +358,7 @@ impl Delivery {
                 settle::conclude(txn, files, session, over)
             })
             .await;
+        let concluded = matches!(written, Ok(Some(_)));
         match written {
             Ok(Some(record)) => {
                 let mut memory = self.memory();
@@ -373,10 +374,12 @@ impl Delivery {
         }
         match class {
             None => drop(self.memory().pauses.remove(&session)),
-            Some(class) => {
+            Some(class) if concluded => {
                 let before = self.memory().pauses.get(&session).map(|(_, pause)| *pause);
                 self.pause(session, pause_after(class, before));
             }
+            // A session that is gone has no next turn.
+            Some(_) => {}
         }
         // Named after its reply was committed.
         if let Some(turns) = self.turns.get()
