@@ -140,6 +140,8 @@ struct Accepted {
 impl Owner {
     /// Runs until it is told to stop.
     pub fn run(mut self) {
+        // What was replayed is not replayed again: a daemon that is killed over and over would start ever more slowly.
+        self.maybe_checkpoint();
         self.checkpoint.last_activity = Some(Instant::now());
         loop {
             let first = match self.next_deadline() {

@@ -110,15 +110,15 @@ fn one_store(
         let grace = rng.once_in(4).then(|| Duration::from_millis(rng.below(40)));
         let after = (Duration::from_millis(20 + rng.below(250)), 20 + usize::try_from(rng.below(100))?);
         let end = End { after, grace };
-        let before: Vec<usize> = fleet.declarers.iter().map(|d| d.moves.done()).collect();
+        let before = timelines(&fleet)?;
         let mut heard = Findings::default();
         // They have looked before anything moves, and both are told of something.
         let two = fleet.waiter().two("5m")?;
         load(&mut fleet, daemon, end, &mut heard);
         done.findings.absorb(&at, heard);
         if !small && end.grace.is_none() && rng.once_in(2) {
-            let moved = fleet.declarers.iter().zip(before).filter(|(d, before)| d.moves.done() > *before);
-            for (declarer, _) in moved {
+            let grown = fleet.declarers.iter().zip(before.iter().zip(timelines(&fleet)?));
+            for (declarer, _) in grown.filter(|(_, (before, now))| *before < now) {
                 lengthen(&fleet.home(), declarer, rng)?;
             }
         }
@@ -247,8 +247,15 @@ fn load(fleet: &mut Fleet, daemon: Daemon, end: End, findings: &mut Findings) {
     }
 }
 
+/// How long the declarers' timelines are, in bytes.
+fn timelines(fleet: &Fleet) -> Result<Vec<u64>> {
+    let home = fleet.home();
+    let length = |d: &Declarer| Ok(home.session(d.agent.id).join("timeline.jsonl").metadata()?.len());
+    fleet.declarers.iter().map(length).collect()
+}
+
 /// What a file system may leave behind a file's last bytes when it had made room before it had the data. The journal
-/// names these files: something was written to them in this daemon's life.
+/// names these files: they grew in this daemon's life.
 fn lengthen(home: &Home, declarer: &Declarer, rng: &mut Rng) -> Result<()> {
     let ledger = declarer.watchers.first().map(|w| home.session(*w).join("queue.jsonl"));
     for path in ledger.into_iter().chain([home.session(declarer.agent.id).join("timeline.jsonl")]) {
