@@ -101,6 +101,9 @@ pub struct SessionRecord {
     /// What a turn of it found its account to be held by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_hold: Option<AccountHold>,
+    /// How minder started its process, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<Launch>,
     /// Fields of a newer build.
     #[serde(flatten)]
     pub unknown: Map<String, Value>,
@@ -207,6 +210,28 @@ impl Process {
     pub fn is(&self, other: &Self) -> bool {
         (self.pid, self.start) == (other.pid, other.start) && self.boot == other.boot
     }
+}
+
+/// How minder started a session's process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// When it was last asked for.
+    pub at: Stamp,
+    /// The checksum of the token that the process was given in `MINDER_TOKEN`, beside `MINDER_SESSION`. The token itself
+    /// is kept nowhere.
+    pub token: String,
+    /// Further arguments of the harness; without a harness the program and its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
+    /// The socket of the tmux server that it was started in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tmux: Option<String>,
+    /// Its pane there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pane: Option<String>,
+    /// Nothing shows yet that it is up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
 }
 
 /// A turn that hooks reported and that is not over.

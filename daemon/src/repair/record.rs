@@ -112,6 +112,7 @@ pub fn rebuild(id: SessionId, timeline: &Mended, label: Option<String>, now: Sta
         env_names: Vec::new(),
         circuit: None,
         account_hold: None,
+        launch: None,
         unknown: serde_json::Map::new(),
     };
     let mut channel = None;

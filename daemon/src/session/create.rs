@@ -108,6 +108,7 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
         env_names: Vec::new(),
         circuit: None,
         account_hold: None,
+        launch: None,
         unknown: serde_json::Map::new(),
     })?;
     if let Some(parent) = born.parent {

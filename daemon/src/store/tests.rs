@@ -46,6 +46,7 @@ fn record(label: &str) -> SessionRecord {
         env_names: Vec::new(),
         circuit: None,
         account_hold: None,
+        launch: None,
         unknown: serde_json::Map::new(),
     }
 }
