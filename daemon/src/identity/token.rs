@@ -16,7 +16,7 @@ pub fn fresh() -> String {
 
 /// The checksum by which a token is known again. A token is random and long, so that the sum tells nothing of it.
 pub fn sum(token: &str) -> String {
-    Sha1::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha1::digest(token.as_bytes()))
 }
 
 #[cfg(test)]
