@@ -1,5 +1,5 @@
-//! What a process that minder starts is given to be known by: `MINDER_SESSION` says which session it is, `MINDER_TOKEN`
-//! that minder said so. A token is new for every start, and only its checksum is kept.
+//! What a process that the daemon starts is given to be known by: `MINDER_SESSION` says which session it is, `MINDER_TOKEN`
+//! proves it. A token is new for every start, and only its checksum is kept.
 
 use sha1::{Digest, Sha1};
 use uuid::Uuid;
