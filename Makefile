@@ -14,7 +14,7 @@ TESTED := --workspace --features minderd/kill-points,minderd/seeded-faults
 # A release is linked statically where the target allows: its programs start faster. With the target named, build
 # scripts and macros of the compile are not concerned.
 ifneq (,$(findstring -linux-,$(HOST)))
-LINK := -C target-feature=+crt-static
+LINK := -C target-feature=+crt-static -C relocation-model=static
 endif
 release: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(LINK))
 bench: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(LINK))

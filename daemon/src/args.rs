@@ -10,7 +10,7 @@ minderd minds coding-agent sessions for one user. `minder` starts it when it is 
 
 Usage: minderd [--foreground] [--ready-fd N]
        minderd --check|--repair [PATH] [--json]
-       minderd shim [FOLDER]
+       minderd shim [FOLDER|--serve]
 
       --foreground   log to standard error instead of the store's log file
       --ready-fd N   tell a starter on descriptor N: `ready`, or `error <exit code> <line>`
@@ -20,6 +20,7 @@ Usage: minderd [--foreground] [--ready-fd N]
       --version      print the version and exit
       --help         print this and exit
       shim           mind the one turn whose folder that is, or this is started in; the daemon does it
+      --serve        be the process of which the daemon's shims are copies; standard input is its socket
 
 The store is $MINDER_HOME, else $XDG_STATE_HOME/minder. A second daemon of one store exits 73.
 ";
@@ -48,6 +49,8 @@ pub enum Wish {
         /// Print one object.
         json: bool,
     },
+    /// Be the server of which shims are copies.
+    Shims,
     /// Be the shim of the turn whose folder this is, or the one that this process is in.
     Shim(Option<PathBuf>),
     /// Print the version.
@@ -73,6 +76,9 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Wish, ArgsError
     let (mut check, mut repair, mut json, mut path) = (false, false, None, None);
     let mut args = args.into_iter().peekable();
     if args.next_if(|arg| arg == "shim").is_some() {
+        if args.next_if(|arg| arg == "--serve").is_some() {
+            return args.next().map_or(Ok(Wish::Shims), |arg| Err(ArgsError::Unknown(arg)));
+        }
         let folder = args.next_if(|arg| !arg.as_encoded_bytes().starts_with(b"-")).map(PathBuf::from);
         return args.next().map_or(Ok(Wish::Shim(folder)), |arg| Err(ArgsError::Unknown(arg)));
     }
@@ -123,6 +129,7 @@ mod tests {
         assert_eq!(wish(&["--foreground", "--help"]), Ok(Wish::Help));
         assert_eq!(wish(&["--version"]), Ok(Wish::Version));
         assert_eq!(wish(&["shim"]), Ok(Wish::Shim(None)));
+        assert_eq!(wish(&["shim", "--serve"]), Ok(Wish::Shims));
         assert_eq!(wish(&["shim", "/a"]), Ok(Wish::Shim(Some(PathBuf::from("/a")))));
         let check = |path: Option<&str>, json| Ok(Wish::Check { path: path.map(PathBuf::from), json });
         assert_eq!(wish(&["--check"]), check(None, false));
@@ -139,6 +146,7 @@ mod tests {
             &["start"],
             &["shim", "x", "y"],
             &["shim", "--json"],
+            &["shim", "--serve", "x"],
             &["--foreground", "shim"],
             &["--foreground=yes"],
             &[""],

@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Ok(Wish::Check { path, json }) => return check_store(path, json),
         Ok(Wish::Repair { path, json }) => return repair_store(path, json),
         Ok(Wish::Shim(folder)) => return shim::main(folder.as_deref()),
+        Ok(Wish::Shims) => return shim::server::serve(),
         Ok(Wish::Help) => return print(args::HELP, exit::OK),
         Ok(Wish::Version) => return print(&format!("minderd {}\n", minder_proto::VERSION), exit::OK),
         Err(error) => return complain(&Failure::new(exit::USAGE, error)),

@@ -41,6 +41,12 @@ const PLACE_AGAIN: Duration = Duration::from_millis(100);
 /// The shim, from its start to its end. What is wrong with it is seen by who looks into its folder: a lock that is free
 /// and no result.
 pub fn main(folder: Option<&Path>) -> ExitCode {
+    crate::descriptors::close_inherited(&[]);
+    in_folder(folder)
+}
+
+/// The same, in a process that has no descriptors but its own.
+pub fn in_folder(folder: Option<&Path>) -> ExitCode {
     match run(folder) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == ErrorKind::InvalidData => ExitCode::from(exit::DATA),
@@ -49,7 +55,6 @@ pub fn main(folder: Option<&Path>) -> ExitCode {
 }
 
 fn run(folder: Option<&Path>) -> io::Result<()> {
-    crate::descriptors::close_inherited(&[]);
     if let Some(folder) = folder {
         std::env::set_current_dir(folder)?;
     }

@@ -54,7 +54,6 @@ pub fn start(spec: &Spec, argv: &[String], deadline: Stamp) -> Result<Started, U
     let mut command = Command::new(program);
     command
         .args(arguments)
-        .current_dir(&spec.dir)
         .env(MARKER, spec.turn.to_string())
         .env(DEADLINE, deadline.to_string())
         .stdin(stdin)
@@ -67,12 +66,22 @@ pub fn start(spec: &Spec, argv: &[String], deadline: Stamp) -> Result<Started, U
         command.env_remove(STALL);
     }
     limits::set(&mut command, &spec.limits);
-    let mut child = command.spawn().map_err(failed)?;
+    let mut child = within(Path::new(&spec.dir), || command.spawn()).map_err(failed)?;
     Ok(Started {
         pid: i32::try_from(child.id()).expect("a pid is an i32"),
         stdout: child.stdout.take().expect("it was asked for"),
         stderr: child.stderr.take().expect("it was asked for"),
     })
+}
+
+/// Does something in a directory and comes back: a child that is started there needs no step of ours before its exec, and
+/// so no copy of this process.
+fn within<T>(dir: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let here = File::open(".")?;
+    std::env::set_current_dir(dir)?;
+    let done = work();
+    nix::unistd::fchdir(&here)?;
+    done
 }
 
 /// Whether a process can be in this directory.

@@ -4,7 +4,6 @@
 
 use std::io;
 use std::path::Path;
-use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,27 +34,23 @@ const SWEEP: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A connection to a shim, and the shim where it is this daemon's child.
+/// A connection to a shim, while there is one.
 pub(super) struct Shim {
     link: Option<Link>,
-    child: Option<Child>,
 }
 
 impl Shim {
     /// One that an earlier daemon started.
     pub(super) fn unknown() -> Self {
-        Self { link: None, child: None }
+        Self { link: None }
     }
 
-    /// Waits for it to go, and takes its exit status.
+    /// Waits for it to go.
     async fn gone(self) {
         if let Some(mut link) = self.link
             && tokio::time::timeout(LEAVE, link.ended()).await.is_err()
         {
             tracing::warn!("a shim whose turn is settled does not go");
-        }
-        if let Some(mut child) = self.child {
-            let _ = spawn_blocking(move || child.wait()).await;
         }
     }
 }
@@ -81,15 +76,15 @@ impl Turns {
             reach("turn.before-folder");
             place::make(&of.folder, &of.spec, prompt.as_deref())?;
             reach("turn.made");
-            let spawned = this.0.shims.spawn(&of.folder, &environment);
+            let spawned = this.0.shims.spawn(&of.folder, environment);
             reach("turn.spawned");
             Ok::<_, io::Error>(spawned)
         });
         let refused = match made.await {
-            Ok(Ok(Ok((child, stream)))) => match Link::over(stream) {
+            Ok(Ok(Ok(stream))) => match Link::over(stream) {
                 Ok(link) => {
                     turn.set(Stage::Running(None));
-                    let shim = Shim { link: Some(link), child: Some(child) };
+                    let shim = Shim { link: Some(link) };
                     return self.follow(turn, orders, shim).await;
                 }
                 Err(error) => Fault::new(Kind::Internal, error.to_string()),

@@ -1,45 +1,81 @@
-//! The shim's process. It is this very program, also where its file was replaced or deleted since the daemon started, and
-//! it is started without anything between fork and exec, so that a large daemon is not copied for it.
+//! Where shims come from: a server that is started with the first turn, and whose copies they are. It is this very program,
+//! also where its file was replaced or deleted since the daemon started, and it is started without anything between fork
+//! and exec, so that a large daemon is not copied for it.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::shim::server::{self, Wanted};
+
+/// How long a server may take for one shim.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How shims are started.
 #[derive(Debug)]
 pub struct Shims {
     program: PathBuf,
+    server: Mutex<Option<Server>>,
+}
+
+#[derive(Debug)]
+struct Server {
+    process: Child,
+    socket: UnixStream,
 }
 
 impl Shims {
     /// By this process's own program.
     pub fn own() -> io::Result<Self> {
         // What this names is what runs, whatever has its name by now.
-        let program = Path::new("/proc/self/exe");
-        if program.exists() {
-            return Ok(Self { program: program.to_owned() });
-        }
-        Ok(Self { program: std::env::current_exe()? })
+        let own = Path::new("/proc/self/exe");
+        let program = if own.exists() { own.to_owned() } else { std::env::current_exe()? };
+        Ok(Self { program, server: Mutex::default() })
     }
 
-    /// Starts one in the folder of a turn, with exactly this environment, which it gives on. Gives the process and our end
-    /// of its connection.
-    pub fn spawn(&self, folder: &Path, environment: &[(String, String)]) -> io::Result<(Child, UnixStream)> {
+    /// Starts one in the folder of a turn, with exactly this environment, which it gives on. Gives our end of its
+    /// connection.
+    pub fn spawn(&self, folder: &Path, environment: Vec<(String, String)>) -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
-        let child = Command::new(&self.program)
+        let (wanted, theirs) = (Wanted { folder: folder.to_owned(), environment }, OwnedFd::from(theirs));
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = server.as_mut() {
+            match server::ask(&mut running.socket, &wanted, &theirs) {
+                // Somebody has ended it, or it hangs.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => drop(server.take()),
+                answer => return answer.map(|()| ours),
+            }
+        }
+        let fresh = server.insert(Server::start(&self.program)?);
+        server::ask(&mut fresh.socket, &wanted, &theirs).map(|()| ours)
+    }
+}
+
+impl Server {
+    fn start(program: &Path) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_read_timeout(Some(PATIENCE))?;
+        ours.set_write_timeout(Some(PATIENCE))?;
+        let process = Command::new(program)
             .arg0("minderd")
-            .arg("shim")
-            // It goes there itself: where a program is linked statically, to say so here would cost a fork.
-            .arg(folder)
+            .args(["shim", "--serve"])
             .env_clear()
-            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        Ok((child, ours))
+        Ok(Self { process, socket: ours })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }

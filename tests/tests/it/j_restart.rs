@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use minder_proto::record::Channel;
 use minder_proto::rpc;
 use minder_proto::state::State;
+use minder_tests::files::wait_for;
 
-use crate::world::{World, must, refused, tree};
+use crate::world::{LIMIT, World, must, refused, tree};
 
 fn write(file: impl AsRef<std::path::Path>, text: &str) {
     // As it is: only its content is bad.
@@ -81,6 +82,24 @@ fn j4_a_folder_taken_away_is_gone_once_and_nothing_is_half_recreated() {
     assert_eq!(world.run("show gone").code, 2);
     world.run("store check").ok();
     world.session("gone");
+    daemon.stop();
+    world.run("store check").ok();
+}
+
+#[test]
+fn j7_what_one_start_replayed_the_next_does_not() {
+    let world = World::new();
+    let segments = || std::fs::read_dir(world.home().journal()).unwrap().count();
+    let mut daemon = world.start();
+    let agent = world.session("agent");
+    for round in 0..3 {
+        agent.declare(&mut world.client(), State::Review, Some(&format!("round {round}")));
+        agent.declare(&mut world.client(), State::Working, None);
+        daemon.kill();
+        daemon = world.start();
+        // Nobody commits anything, and it does not take until the store has been idle for long.
+        wait_for(&world.home().journal(), LIMIT, || (segments() == 1).then_some(())).unwrap();
+    }
     daemon.stop();
     world.run("store check").ok();
 }

@@ -4,10 +4,12 @@ use std::process::Command;
 
 use minder_proto::rpc::TurnRun;
 use minder_proto::turn::{Failure, Outcome};
+use minder_tests::process::{self, Process};
+use rustix::process::Signal;
 
 use super::scene::*;
 use crate::strace::Attached;
-use crate::world::{World, must};
+use crate::world::{LIMIT, World, must};
 
 #[test]
 fn f11_a_directory_that_is_gone_is_not_a_program_that_is_missing() {
@@ -90,6 +92,26 @@ fn a_child_has_the_old_limit_and_no_descriptors_of_others() {
     let text = must(&mut world.client(), &call).settled.and_then(|s| s.text).expect("it printed");
     // The three, and the folder that `ls` reads.
     assert_eq!(text.lines().collect::<Vec<_>>(), [soft.as_str(), "4", "0077", "end"]);
+}
+
+/// The server of which shims are copies may be ended or hang at any time: the next turn has another one.
+#[test]
+fn a_server_of_shims_that_is_gone_is_replaced() {
+    let world = World::new();
+    let daemon = world.start();
+    let servers = || process::find(|p| parent_of(p) == Some(daemon.pid()));
+    let runs = || must(&mut world.client(), &command(&world, &["echo", "well"])).settled.and_then(|s| s.text);
+    assert_eq!(servers().len(), 0, "nobody has asked for a turn");
+    assert_eq!(runs().as_deref(), Some("well\n"));
+    let [first]: [Process; 1] = servers().try_into().ok().expect("one server");
+    assert_eq!(runs().as_deref(), Some("well\n"));
+    assert_eq!(servers().iter().map(Process::pid).collect::<Vec<_>>(), [first.pid()], "it serves all turns");
+    first.signal(Signal::KILL);
+    assert!(first.wait(LIMIT));
+    assert_eq!(runs().as_deref(), Some("well\n"));
+    let [second]: [Process; 1] = servers().try_into().ok().expect("one server");
+    daemon.stop();
+    assert!(second.wait(LIMIT), "it goes with its daemon");
 }
 
 /// A shim is started by a daemon of any size in the time that a small one takes: what is cloned shares its memory until it

@@ -141,12 +141,16 @@ pub fn process_of(pid: &Value) -> Process {
     Process::open(pid).unwrap().expect("it is there")
 }
 
+/// The pid of a process's parent; none once it is gone.
+pub fn parent_of(process: &Process) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.pid())).ok()?;
+    let (_, after) = stat.rsplit_once(')').expect("a name in brackets");
+    Some(after.split_ascii_whitespace().nth(1).expect("a parent").parse().expect("a pid"))
+}
+
 /// The shim above a root.
 pub fn shim_of(root: &Process) -> Process {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", root.pid())).unwrap();
-    let (_, after) = stat.rsplit_once(')').expect("a name in brackets");
-    let parent = after.split_ascii_whitespace().nth(1).expect("a parent").parse().expect("a pid");
-    Process::open(parent).unwrap().expect("it is there")
+    Process::open(parent_of(root).expect("it lives")).unwrap().expect("it is there")
 }
 
 /// Processes that still carry the mark of a turn.

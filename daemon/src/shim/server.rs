@@ -1,0 +1,129 @@
+//! `minderd shim --serve`: a process that becomes shims. To start a program costs more than a short turn does; to copy a
+//! small process that stands ready costs little. A daemon has one such server from its first turn on, connected by the
+//! socket that is the server's standard input, and the server goes when the daemon does. Its copies do not.
+#![allow(unsafe_code)]
+
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use nix::unistd::ForkResult;
+use serde::{Deserialize, Serialize};
+
+use super::run;
+
+/// Longest request: an environment can be no longer than what a program may be started with.
+const REQUEST_MAX: usize = 8 << 20;
+/// Bytes of a length, and of an answer.
+const WORD: usize = 4;
+
+/// One shim that is wanted.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Wanted {
+    /// The turn's folder.
+    pub folder: PathBuf,
+    /// The environment of the harness.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Asks a server for a shim, whose standard input is `link`. An error of the kind `BrokenPipe` means that there is no
+/// server any more.
+pub fn ask(server: &mut UnixStream, wanted: &Wanted, link: &OwnedFd) -> io::Result<()> {
+    let gone = |_| io::Error::from(ErrorKind::BrokenPipe);
+    let body = serde_json::to_vec(wanted).map_err(io::Error::other)?;
+    let length = u32::try_from(body.len()).map_err(io::Error::other)?.to_le_bytes();
+    let fds = [link.as_raw_fd()];
+    let rights = [ControlMessage::ScmRights(&fds)];
+    let sent =
+        sendmsg::<()>(server.as_raw_fd(), &[IoSlice::new(&length)], &rights, MsgFlags::MSG_NOSIGNAL, None);
+    if !sent.is_ok_and(|sent| sent == WORD) {
+        return Err(ErrorKind::BrokenPipe.into());
+    }
+    server.write_all(&body).map_err(gone)?;
+    let mut answer = [0; WORD];
+    server.read_exact(&mut answer).map_err(gone)?;
+    match i32::from_le_bytes(answer) {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// The server, until its daemon goes; each of its copies is a shim, until its turn is settled.
+pub fn serve() -> ExitCode {
+    crate::descriptors::close_inherited(&[]);
+    // Nobody waits for its children.
+    // SAFETY: no handler is involved.
+    let _ = unsafe { signal(Signal::SIGCHLD, SigHandler::SigIgn) };
+    let Ok(socket) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {
+        return ExitCode::FAILURE;
+    };
+    while let Ok((body, link)) = next(&socket) {
+        let Ok(wanted) = serde_json::from_slice::<Wanted>(&body) else { break };
+        // SAFETY: this process has one thread.
+        let answer = match unsafe { nix::unistd::fork() } {
+            Ok(ForkResult::Child) => {
+                drop(socket);
+                return become_shim(&wanted, link);
+            }
+            Ok(ForkResult::Parent { .. }) => 0,
+            Err(errno) => errno as i32,
+        };
+        drop(link);
+        if (&socket).write_all(&answer.to_le_bytes()).is_err() {
+            break;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn become_shim(wanted: &Wanted, link: OwnedFd) -> ExitCode {
+    if nix::unistd::dup2_stdin(&link).is_err() {
+        return ExitCode::FAILURE;
+    }
+    drop(link);
+    for (name, _) in std::env::vars_os() {
+        // SAFETY: this process has one thread.
+        unsafe { std::env::remove_var(name) };
+    }
+    for (name, value) in &wanted.environment {
+        // SAFETY: as above. What cannot be a variable was refused before the turn was begun.
+        unsafe { std::env::set_var(name, value) };
+    }
+    run::in_folder(Some(&wanted.folder))
+}
+
+/// The next request and the descriptor that came with it.
+fn next(mut socket: &UnixStream) -> io::Result<(Vec<u8>, OwnedFd)> {
+    let mut length = [0; WORD];
+    let mut space = nix::cmsg_space!(RawFd);
+    let (mut got, mut link) = (0, None);
+    while got == 0 {
+        let mut parts = [IoSliceMut::new(&mut length)];
+        let message =
+            recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC);
+        let message = match message {
+            Err(nix::errno::Errno::EINTR) => continue,
+            message => message?,
+        };
+        for part in message.cmsgs()? {
+            if let ControlMessageOwned::ScmRights(fds) = part {
+                // SAFETY: the descriptors were made for this process by this very call, and nobody else has them.
+                link = fds.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).last();
+            }
+        }
+        got = message.bytes;
+        if got == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+    }
+    socket.read_exact(&mut length[got..])?;
+    let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
+    let link = link.filter(|_| length <= REQUEST_MAX).ok_or(ErrorKind::InvalidData)?;
+    let mut body = vec![0; length];
+    socket.read_exact(&mut body)?;
+    Ok((body, link))
+}
