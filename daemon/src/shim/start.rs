@@ -2,10 +2,11 @@
 //! was given and the turn's own variables, nothing else of the shim's. Without limits there is no step between fork and
 //! exec that is ours, so that the quick way to start a process is taken.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 
 use minder_proto::stamp::Stamp;
@@ -23,6 +24,9 @@ const DEADLINE: &str = "MINDER_TURN_DEADLINE";
 /// The stall window in milliseconds; absent where there is none.
 const STALL: &str = "MINDER_TURN_STALL_MS";
 
+/// What runs a script that names nobody to run it.
+const SHELL: &str = "/bin/sh";
+
 /// A harness that runs.
 #[derive(Debug)]
 pub struct Started {
@@ -36,24 +40,36 @@ pub struct Started {
 
 /// Starts `argv`. The turn's budget is over at `deadline`.
 pub fn start(spec: &Spec, argv: &[String], deadline: Stamp) -> Result<Started, Unspawned> {
-    reachable(Path::new(&spec.dir))?;
+    let dir = Path::new(&spec.dir);
+    reachable(dir)?;
     let Some((program, arguments)) = argv.split_first() else {
         return Err(Unspawned { failure: Failure::SpawnFailed, errno: Some(EINVAL) });
     };
-    let failed = |error: io::Error| {
+    let spawned = command(spec, program.as_ref(), deadline)
+        .and_then(|mut command| within(dir, || command.args(arguments).spawn()))
+        .or_else(|error| match script(program, dir).filter(|_| error.raw_os_error() == Some(ENOEXEC)) {
+            Some(path) => {
+                let mut shell = command(spec, SHELL.as_ref(), deadline)?;
+                within(dir, || shell.arg(path).args(arguments).spawn())
+            }
+            None => Err(error),
+        });
+    let mut child = spawned.map_err(|error| {
         // The directory may have gone since.
         let errno = error.raw_os_error();
-        reachable(Path::new(&spec.dir)).err().unwrap_or(Unspawned { failure: named(errno), errno })
-    };
-    let stdin = if spec.prompt {
-        let input = |e: io::Error| Unspawned { failure: Failure::SpawnFailed, errno: e.raw_os_error() };
-        Stdio::from(File::open(PROMPT).map_err(input)?)
-    } else {
-        Stdio::null()
-    };
+        reachable(dir).err().unwrap_or(Unspawned { failure: named(errno), errno })
+    })?;
+    Ok(Started {
+        pid: i32::try_from(child.id()).expect("a pid is an i32"),
+        stdout: child.stdout.take().expect("it was asked for"),
+        stderr: child.stderr.take().expect("it was asked for"),
+    })
+}
+
+fn command(spec: &Spec, program: &OsStr, deadline: Stamp) -> io::Result<Command> {
+    let stdin = if spec.prompt { Stdio::from(File::open(PROMPT)?) } else { Stdio::null() };
     let mut command = Command::new(program);
     command
-        .args(arguments)
         .env(MARKER, spec.turn.to_string())
         .env(DEADLINE, deadline.to_string())
         .stdin(stdin)
@@ -66,12 +82,17 @@ pub fn start(spec: &Spec, argv: &[String], deadline: Stamp) -> Result<Started, U
         command.env_remove(STALL);
     }
     limits::set(&mut command, &spec.limits);
-    let mut child = within(Path::new(&spec.dir), || command.spawn()).map_err(failed)?;
-    Ok(Started {
-        pid: i32::try_from(child.id()).expect("a pid is an i32"),
-        stdout: child.stdout.take().expect("it was asked for"),
-        stderr: child.stderr.take().expect("it was asked for"),
-    })
+    Ok(command)
+}
+
+/// The file that a program's name stands for. A shell runs one that does not say what runs it, as `execvp` has it.
+fn script(program: &str, dir: &Path) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program));
+    }
+    let path = std::env::var_os("PATH")?;
+    let mut found = std::env::split_paths(&path).map(|folder| dir.join(folder).join(program));
+    found.find(|file| file.is_file() && access(file, AccessFlags::X_OK).is_ok())
 }
 
 /// Does something in a directory and comes back: a child that is started there needs no step of ours before its exec, and

@@ -1,5 +1,7 @@
 //! F11 and the environment: where a turn runs, and what it is given.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use minder_proto::rpc::TurnRun;
@@ -92,6 +94,23 @@ fn a_child_has_the_old_limit_and_no_descriptors_of_others() {
     let text = must(&mut world.client(), &call).settled.and_then(|s| s.text).expect("it printed");
     // The three, and the folder that `ls` reads.
     assert_eq!(text.lines().collect::<Vec<_>>(), [soft.as_str(), "4", "0077", "end"]);
+}
+
+#[test]
+fn f11_a_script_that_names_nobody_to_run_it_is_run_by_a_shell() {
+    let world = World::new();
+    let _daemon = world.start();
+    let script = world.isolated.root().join("script");
+    std::fs::write(&script, "echo \"$1 in $(pwd)\"\n").unwrap();
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", world.isolated.root().display());
+    for name in [script.display().to_string(), "script".to_owned()] {
+        let mut call = command(&world, &[&name, "well"]);
+        call.env.insert("PATH".to_owned(), path.clone());
+        let settled = must(&mut world.client(), &call).settled.expect("it ran");
+        let said = format!("well in {}\n", call.dir.expect("it has one"));
+        assert_eq!((settled.failure, settled.text), (None, Some(said)), "{name}");
+    }
 }
 
 /// The server of which shims are copies may be ended or hang at any time: the next turn has another one.
