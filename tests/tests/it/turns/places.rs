@@ -29,7 +29,9 @@ fn f11_a_directory_that_is_gone_is_not_a_program_that_is_missing() {
     let settled = must(&mut client, &missing).settled.expect("it ran");
     assert_eq!(settled.failure, Some(Failure::NotFound));
     assert!(settled.why.expect("it says why").contains("no-such-program"));
-    let file = command(&world, &["/etc/hostname"]);
+    let file = world.isolated.root().join("file").display().to_string();
+    std::fs::write(&file, "echo never\n").unwrap();
+    let file = command(&world, &[&file]);
     assert_eq!(must(&mut client, &file).settled.expect("it ran").failure, Some(Failure::NotExecutable));
 }
 
