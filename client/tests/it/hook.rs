@@ -58,7 +58,7 @@ fn h3_what_is_no_event_of_a_known_harness_is_nothing() {
     {
         silent(&hook(&world, input));
     }
-    silent(&finish(&mut world.command(&["hook", "codex"]), EVENT.as_bytes()));
+    silent(&finish(&mut world.command(&["hook", "grok"]), EVENT.as_bytes()));
     silent(&finish(&mut world.command(&["hook", "no-harness", "--wait"]), EVENT.as_bytes()));
     assert_eq!(daemon.calls(), []);
     assert_eq!(world.tree(), before);

@@ -29,11 +29,21 @@ pub struct Handed {
     pointers: Vec<MessageId>,
 }
 
+impl Handed {
+    /// A text in which no message is.
+    pub fn of(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
 /// Reason of a `handed` whose text held only the beginning of the body and how to read on: that it was read is no
 /// evidence for the rest, which is seen by an `ack`.
 pub const POINTER: &str = "pointer";
 /// The same once there is evidence for the beginning: it is not given again.
 pub const POINTER_SEEN: &str = "pointer-seen";
+
+/// What stands between two blocks.
+const BETWEEN: &str = "\n\n";
 
 /// Most notices in one block: its path and its ids stay readable, and every id is shown.
 const NOTICES: usize = 50;
@@ -44,13 +54,29 @@ struct Block<'a> {
     entries: Vec<&'a queue::Entry>,
 }
 
-/// Hands over what may enter at a boundary, at most `max_chars` characters of it; nothing if nothing may.
+/// How long a text may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// In characters.
+    pub chars: usize,
+    /// In bytes too, where the harness counts those.
+    pub bytes: Option<usize>,
+}
+
+impl Room {
+    fn holds(self, parts: &[&str]) -> bool {
+        let sum = |of: fn(&str) -> usize| parts.iter().map(|part| of(part)).sum::<usize>();
+        sum(|part| part.chars().count()) <= self.chars && self.bytes.is_none_or(|most| sum(str::len) <= most)
+    }
+}
+
+/// Hands over what may enter at a boundary, as much of it as there is room for; nothing if nothing may.
 pub fn hand(
     txn: &mut Txn<'_>,
     files: Settled<'_>,
     session: SessionId,
     boundary: Boundary,
-    max_chars: usize,
+    room: Room,
 ) -> Result<Handed, Fault> {
     let party = Party::Session(session);
     let now = txn.now();
@@ -76,10 +102,9 @@ pub fn hand(
     // Read block by block: what waits behind the last that fits is not touched.
     for block in blocks(&waiting) {
         let messages = read(&dir, &block, &mut lost)?;
-        let Some((text, whole)) = render(home, &messages, max_chars) else { continue };
-        let chars = text.chars().count() + 2;
+        let Some((text, whole)) = render(home, &messages, room) else { continue };
         // Order is kept: what does not fit waits, and so does all behind it.
-        if !handed.text.is_empty() && handed.text.chars().count() + chars > max_chars {
+        if !handed.text.is_empty() && !room.holds(&[&handed.text, BETWEEN, &text]) {
             break;
         }
         let ids = messages.iter().map(|m| m.id);
@@ -87,7 +112,7 @@ pub fn hand(
             handed.pointers.extend(ids.clone());
         }
         if !handed.text.is_empty() {
-            handed.text.push_str("\n\n");
+            handed.text.push_str(BETWEEN);
         }
         handed.text.push_str(&text);
         handed.ids.extend(ids);
@@ -135,7 +160,7 @@ fn read(dir: &Path, block: &Block<'_>, lost: &mut Vec<queue::Entry>) -> Result<V
 }
 
 /// The text of a block, and whether it is all of it.
-fn render(home: &Home, messages: &[Message], max_chars: usize) -> Option<(String, bool)> {
+fn render(home: &Home, messages: &[Message], room: Room) -> Option<(String, bool)> {
     let message = messages.first()?;
     let watch = |m: &Message| Some((m.id, m.about.clone().filter(|a| a.notice.is_watch())?));
     let notices: Option<Vec<(MessageId, About)>> = messages.iter().map(watch).collect();
@@ -143,7 +168,7 @@ fn render(home: &Home, messages: &[Message], max_chars: usize) -> Option<(String
         return Some((envelope::notice(home, &notices), true));
     }
     let whole = envelope::render(home, message);
-    if whole.chars().count() <= max_chars {
+    if room.holds(&[&whole]) {
         return Some((whole, true));
     }
     let mut short = message.clone();

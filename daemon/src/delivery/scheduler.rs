@@ -258,7 +258,7 @@ impl Delivery {
     }
 
     async fn wake(self: &Arc<Self>, session: SessionId) {
-        let max = self.store.config().hook.max_chars;
+        let room = hand::Room { chars: self.store.config().hook.max_chars, bytes: None };
         let handed = self
             .store
             .write_on_files(move |txn, files| {
@@ -266,7 +266,7 @@ impl Delivery {
                 if rules::hold(&txn.session(session)?.record, true).is_some() {
                     return Ok(hand::Handed::default());
                 }
-                hand::hand(txn, files, session, Boundary::Idle, max)
+                hand::hand(txn, files, session, Boundary::Idle, room)
             })
             .await;
         let Ok(handed) = handed else { return };

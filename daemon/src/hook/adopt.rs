@@ -23,6 +23,11 @@ pub fn session_of(
     env: &HookEnv,
     origin: &Origin,
 ) -> Result<Option<SessionId>, Fault> {
+    // A harness that loads another one's settings runs its hooks too: they speak for nobody.
+    let beside = |ancestry: &Ancestry| ancestry.harness().is_some_and(|a| a.harness != Some(harness));
+    if matches!(origin, Origin::Peer(ancestry) if beside(ancestry)) {
+        return Ok(None);
+    }
     let process = match origin {
         // The harness names its own process; it is believed where that is above the hook. What an ancestor looks
         // like is the next best.

@@ -20,12 +20,13 @@ use crate::identity::Ancestry;
 use crate::store::{HOOK_KEY, State, Store, Txn};
 
 mod adopt;
+pub mod dialect;
 pub mod payload;
 mod react;
 pub mod status;
 mod turn;
 
-pub use payload::{Heard, Payload};
+pub use payload::{Heard, Payload, Told};
 pub use status::StatusFiles;
 
 /// Serves hooks.
@@ -80,16 +81,16 @@ impl Hooks {
     }
 
     async fn serve(&self, call: HookEvent, origin: Origin) -> Result<HookAnswer, Fault> {
-        let Some((payload, heard)) = payload::read(&call.harness, call.payload) else {
+        let Some((told, heard)) = payload::read(&call.harness, call.payload) else {
             return Ok(HookAnswer::default());
         };
         if call.env.turn.is_some() {
             return Ok(HookAnswer::default()); // minder's own run: the runner speaks for it
         }
-        self.gather_evidence(&call.harness, &payload).await;
+        self.gather_evidence(&call.harness, &told.payload).await;
         let (harness, env, key) = (call.harness, call.env, call.key);
-        let conversation = payload.session_id.clone();
-        let transcript = payload.transcript_path.clone();
+        let conversation = told.payload.session_id.clone();
+        let transcript = told.payload.transcript_path.clone();
         let begins = matches!(heard, Heard::Begins { .. });
         let done = self
             .store
@@ -97,14 +98,15 @@ impl Hooks {
                 let once = format!("{HOOK_KEY}{key}");
                 if let Some(before) = txn.state().remembered(&once) {
                     let handed = serde_json::from_value(before.result.clone()).unwrap_or_default();
-                    let told = react::Told { files, payload: &payload, said: origin.said() };
-                    return unheard(txn, once, handed, &harness, told, heard);
+                    let at = react::At { files, told: &told, said: origin.said() };
+                    return unheard(txn, once, handed, &harness, at, heard);
                 }
-                let Some(session) = adopt::session_of(txn, &harness, &payload, &heard, &env, &origin)? else {
+                let Some(session) = adopt::session_of(txn, &harness, &told.payload, &heard, &env, &origin)?
+                else {
                     return Ok(react::Reaction::default());
                 };
-                let told = react::Told { files, payload: &payload, said: origin.said() };
-                let reaction = react::react(txn, session, told, heard)?;
+                let at = react::At { files, told: &told, said: origin.said() };
+                let reaction = react::react(txn, session, at, heard)?;
                 if !txn.is_unchanged() {
                     txn.remember(
                         once,
@@ -153,10 +155,11 @@ impl Hooks {
         let begins = serde_json::json!({
             "session_id": call.harness_id, "cwd": call.dir, "hook_event_name": "SessionStart", "source": "startup",
         });
-        let Some((payload, heard)) = payload::read(&call.harness, begins) else {
+        let Some((told, heard)) = payload::read(&call.harness, begins) else {
             return Err(Fault::new(Kind::InvalidParams, "no such harness, or no id of one"));
         };
         let env = HookEnv { pid: Some(call.pid), attended: call.attended, ..HookEnv::default() };
+        let payload = told.payload;
         self.store
             .write(move |txn| {
                 let known = txn.state().by_binding(&call.harness, &payload.session_id).is_some();
@@ -172,12 +175,12 @@ impl Hooks {
 
     /// A waiter: answers when something may enter an idle session.
     pub async fn wait(&self, call: HookWait, ancestry: Ancestry) -> Result<HookAnswer, Fault> {
-        let Some((payload, _)) = payload::read(&call.harness, call.payload) else {
+        let Some((Told { dialect, payload, .. }, _)) = payload::read(&call.harness, call.payload) else {
             return Ok(HookAnswer::default());
         };
         let unattended =
             call.env.attended == Some(false) || call.env.entrypoint.as_deref() == Some("sdk-cli");
-        if call.env.turn.is_some() || unattended {
+        if call.env.turn.is_some() || unattended || !dialect.wakes {
             return Ok(HookAnswer::default());
         }
         match self.registered(&call.harness, &payload.session_id, ancestry).await? {
@@ -238,18 +241,18 @@ fn unheard(
     once: String,
     handed: Vec<MessageId>,
     harness: &str,
-    told: react::Told<'_>,
+    at: react::At<'_>,
     heard: Heard,
 ) -> Result<react::Reaction, Fault> {
-    let session = txn.state().by_binding(harness, &told.payload.session_id);
-    let Some(session) = session.filter(|_| told.said.is_some() && !handed.is_empty()) else {
+    let session = txn.state().by_binding(harness, &at.told.payload.session_id);
+    let Some(session) = session.filter(|_| at.said.is_some() && !handed.is_empty()) else {
         return Ok(react::Reaction::default());
     };
     give_back(txn, Party::Session(session), &handed)?;
     // Once: it may be found in the spool again, and somebody else may have them by then.
     txn.remember(once, 0, serde_json::Value::Null);
     match heard {
-        Heard::TurnEnd { .. } => react::react(txn, session, told, heard),
+        Heard::TurnEnd { .. } => react::react(txn, session, at, heard),
         _ => Ok(react::Reaction::of(session)),
     }
 }

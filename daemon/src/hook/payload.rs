@@ -1,9 +1,10 @@
-//! What Claude Code gives its hooks on standard input, and what of it minder hears. A shape that is not this one is
-//! another program's: silence.
+//! What harnesses give their hooks on standard input, in the names of Claude Code, and what of it minder hears. A shape
+//! that is not the harness's own is another program's: silence.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::dialect::{self, Dialect, Event, Means};
 use super::first_words;
 
 /// One hook's input; every field that some event has.
@@ -31,6 +32,10 @@ pub struct Payload {
     background_tasks: Vec<Task>,
     error: Option<String>,
     reason: Option<String>,
+    notification_type: Option<String>,
+    message: Option<String>,
+    status: Option<String>,
+    loop_count: u64,
 }
 
 /// A task that runs in the background at the end of a turn.
@@ -45,7 +50,8 @@ pub struct Task {
     pub status: Option<String>,
 }
 
-/// A tool call, as far as two events of one can be told from those of another: no payload has an id of it.
+/// A tool call, as far as two events of one can be told from those of another: no payload has an id of it. Without a
+/// name it may be any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolCall {
     /// The tool's name.
@@ -92,46 +98,90 @@ pub enum Heard {
     },
     /// The model failed for good.
     TurnFailed(String),
+    /// A person broke the turn off.
+    Interrupted,
     /// The conversation ends in this process.
     Ends(String),
     /// The conversation is being compacted, or has been.
     Compacting(bool),
 }
 
+/// A payload that is for minder.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Whose it is.
+    pub dialect: &'static Dialect,
+    /// Which event.
+    pub event: Event,
+    /// What it says.
+    pub payload: Payload,
+}
+
 /// Reads a harness's payload. None: not for minder.
-pub fn read(harness: &str, payload: Value) -> Option<(Payload, Heard)> {
-    if harness != "claude" {
+pub fn read(harness: &str, payload: Value) -> Option<(Told, Heard)> {
+    let dialect = dialect::of(harness)?;
+    let Value::Object(mut fields) = payload else { return None };
+    if dialect.foreign.iter().any(|name| fields.contains_key(*name)) {
         return None;
     }
-    let payload: Payload = serde_json::from_value(payload).ok()?;
+    rename(&mut fields, dialect.renamed);
+    let payload: Payload = serde_json::from_value(Value::Object(fields)).ok()?;
     let plain = |id: &str| !id.is_empty() && id.len() <= 128 && !id.contains(char::is_control);
     if !plain(&payload.session_id) || payload.agent_id.is_some() {
         return None; // a sub-agent's events never touch the session's state
     }
-    let heard = Heard::of(&payload)?;
-    Some((payload, heard))
+    let event = dialect.event(&payload.hook_event_name)?;
+    let heard = Heard::of(&payload, event.means)?;
+    Some((Told { dialect, event, payload }, heard))
+}
+
+/// Gives fields the names under which they are read.
+fn rename(fields: &mut Map<String, Value>, names: &[(&str, &str)]) {
+    for (theirs, ours) in names {
+        let value = match fields.remove(*theirs) {
+            Some(Value::Array(list)) => list.into_iter().next(),
+            value => value,
+        };
+        if let Some(value) = value {
+            fields.insert((*ours).to_owned(), value);
+        }
+    }
 }
 
 impl Heard {
-    fn of(p: &Payload) -> Option<Self> {
-        Some(match p.hook_event_name.as_str() {
-            "SessionStart" => {
+    fn of(p: &Payload, means: Means) -> Option<Self> {
+        Some(match means {
+            Means::Begins => {
                 Self::Begins { source: p.source.clone().unwrap_or_else(|| "startup".to_owned()) }
             }
-            "UserPromptSubmit" => Self::Prompt(p.prompt.clone().unwrap_or_default()),
-            "PostToolUse" | "PostToolUseFailure" => Self::ToolDone(ToolCall::of(p)),
-            "PermissionRequest" => Self::Dialog { call: ToolCall::of(p), note: dialog_note(p) },
-            "Stop" => Self::TurnEnd {
-                active: p.stop_hook_active,
-                text: p.last_assistant_message.clone().unwrap_or_default(),
-                tasks: p.background_tasks.clone(),
+            Means::Prompt => Self::Prompt(p.prompt.clone().unwrap_or_default()),
+            Means::ToolDone => Self::ToolDone(ToolCall::of(p)),
+            Means::Dialog => Self::Dialog { call: ToolCall::of(p), note: dialog_note(p) },
+            Means::Answered => Self::ToolDone(ToolCall::default()),
+            Means::Notification if p.notification_type.as_deref() == Some("ToolPermission") => {
+                let what = p.message.as_deref().map_or_else(|| "a tool".to_owned(), |m| first_words(m, 200));
+                Self::Dialog { call: ToolCall::default(), note: format!("permission: {what}") }
+            }
+            Means::Notification => return None,
+            Means::TurnEnd => match p.status.as_deref() {
+                Some("aborted") => Self::Interrupted,
+                Some("error") => Self::failed(p),
+                _ => Self::TurnEnd {
+                    active: p.stop_hook_active || p.loop_count > 0,
+                    text: p.last_assistant_message.clone().unwrap_or_default(),
+                    tasks: p.background_tasks.clone(),
+                },
             },
-            "StopFailure" => Self::TurnFailed(p.error.clone().unwrap_or_else(|| "unknown".to_owned())),
-            "SessionEnd" => Self::Ends(p.reason.clone().unwrap_or_else(|| "other".to_owned())),
-            "PreCompact" => Self::Compacting(true),
-            "PostCompact" => Self::Compacting(false),
-            _ => return None,
+            Means::TurnFailed => Self::failed(p),
+            Means::Interrupted => Self::Interrupted,
+            Means::Ends => Self::Ends(p.reason.clone().unwrap_or_else(|| "other".to_owned())),
+            Means::CompactionBegins => Self::Compacting(true),
+            Means::CompactionEnds => Self::Compacting(false),
         })
+    }
+
+    fn failed(p: &Payload) -> Self {
+        Self::TurnFailed(p.error.clone().unwrap_or_else(|| "unknown".to_owned()))
     }
 }
 
@@ -240,11 +290,90 @@ mod tests {
         assert!(read("claude", json!([1, 2])).is_none());
         assert!(read("claude", json!({"session_id": "", "hook_event_name": "Stop"})).is_none());
         assert!(read("claude", json!({"session_id": "a\nb", "hook_event_name": "Stop"})).is_none());
-        assert!(read("codex", json!({"session_id": "c1", "hook_event_name": "Stop"})).is_none());
+        assert!(read("grok", json!({"session_id": "c1", "hook_event_name": "Stop"})).is_none());
         // An argument of that name inside the tool's input is not the harness's word.
         let faked =
             json!({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"agent_id": "a1"}});
         assert!(matches!(heard(faked), Some(Heard::ToolDone(call)) if call.tool == "Bash"));
+    }
+
+    #[test]
+    fn each_harness_is_heard_in_its_own_words() {
+        let read = |harness: &str, event: &str, more: Value| {
+            let mut payload = json!({"session_id": "c1", "hook_event_name": event});
+            payload.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+            read(harness, payload)
+        };
+        let heard = |harness, event, more| read(harness, event, more).map(|(_, heard)| heard);
+        let end = |text: &str, active| Heard::TurnEnd { active, text: text.into(), tasks: vec![] };
+        // Codex: a turn's id under another name, an interrupt.
+        let (told, said) =
+            read("codex", "Stop", json!({"turn_id": "t", "last_assistant_message": "ok"})).unwrap();
+        assert_eq!((told.payload.prompt_id.as_deref(), said), (Some("t"), end("ok", false)));
+        assert_eq!(heard("codex", "Interrupt", json!({"turn_id": "t"})), Some(Heard::Interrupted));
+        assert_eq!(heard("codex", "StopFailure", json!({})), None);
+        // Gemini: other events, an answer under another name, dialogs as one kind of notice.
+        let answer =
+            json!({"prompt": "p", "prompt_response": "ok", "stop_hook_active": true, "timestamp": "t"});
+        assert_eq!(heard("gemini", "AfterAgent", answer), Some(end("ok", true)));
+        assert_eq!(heard("gemini", "BeforeAgent", json!({"prompt": "hi"})), Some(Heard::Prompt("hi".into())));
+        let notice = |kind: &str| json!({"notification_type": kind, "message": "Run Shell"});
+        let dialog = Heard::Dialog { call: ToolCall::default(), note: "permission: Run Shell".into() };
+        assert_eq!(heard("gemini", "Notification", notice("ToolPermission")), Some(dialog));
+        assert_eq!(heard("gemini", "Notification", notice("Other")), None);
+        assert_eq!(heard("gemini", "Stop", json!({})), None);
+        // Cursor: nearly everything under other names.
+        let cursor = |status: &str| {
+            json!({"session_id": null, "conversation_id": "c9", "generation_id": "g", "workspace_roots": ["/w", "/v"],
+                "status": status, "loop_count": 1, "error_message": "no"})
+        };
+        let (told, said) = read("cursor", "stop", cursor("completed")).unwrap();
+        let Payload { session_id, prompt_id, cwd, .. } = &told.payload;
+        assert_eq!(
+            (session_id.as_str(), prompt_id.as_deref(), cwd.as_deref()),
+            ("c9", Some("g"), Some("/w"))
+        );
+        assert_eq!(said, end("", true));
+        assert_eq!(heard("cursor", "stop", cursor("aborted")), Some(Heard::Interrupted));
+        assert_eq!(heard("cursor", "stop", cursor("error")), Some(Heard::TurnFailed("no".into())));
+        for harness in ["opencode", "pi"] {
+            assert_eq!(
+                heard(harness, "UserPromptSubmit", json!({"prompt": "hi"})),
+                Some(Heard::Prompt("hi".into()))
+            );
+            assert_eq!(heard(harness, "Interrupt", json!({})), Some(Heard::Interrupted));
+            assert_eq!(
+                heard(harness, "PermissionReplied", json!({})),
+                Some(Heard::ToolDone(ToolCall::default()))
+            );
+        }
+    }
+
+    #[test]
+    fn h3_the_words_of_one_harness_are_silence_for_another() {
+        let claude = json!({"session_id": "c1", "hook_event_name": "Stop", "prompt_id": "p"});
+        let codex = json!({"session_id": "c1", "hook_event_name": "Stop", "turn_id": "t"});
+        let cursor = json!({"conversation_id": "c1", "hook_event_name": "stop", "generation_id": "g"});
+        let gemini = json!({"session_id": "c1", "hook_event_name": "AfterAgent", "prompt_response": ""});
+        let plugin = json!({"session_id": "c1", "hook_event_name": "Stop"});
+        for (of, payload, also) in [
+            ("claude", claude, &[][..]),
+            ("codex", codex, &[]),
+            ("cursor", cursor, &[]),
+            ("gemini", gemini, &[]),
+            // What is in all of Claude's shapes cannot be told by its words; the process that it comes from tells.
+            ("pi", plugin, &["claude", "codex", "opencode"]),
+        ] {
+            for dialect in dialect::DIALECTS {
+                let expected = dialect.harness == of || also.contains(&dialect.harness);
+                assert_eq!(
+                    read(dialect.harness, payload.clone()).is_some(),
+                    expected,
+                    "{of} to {}",
+                    dialect.harness
+                );
+            }
+        }
     }
 
     #[test]

@@ -6,16 +6,17 @@ use minder_proto::error::Fault;
 use minder_proto::event::{ANSWER_MAX, ANSWER_NOTE, Author, Body, Receipt, cut};
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::queue;
-use minder_proto::record::{SessionRecord, TitleSource, TurnEnd, TurnOrigin};
+use minder_proto::record::{RunningTurn, SessionRecord, TitleSource, TurnEnd, TurnOrigin};
 use minder_proto::rpc::HookAnswer;
 use minder_proto::snapshot;
 use minder_proto::stamp::Stamp;
 use minder_proto::state::State;
 
+use super::dialect::Takes;
 use super::payload::{Task, ToolCall};
-use super::{Heard, Payload, first_words, keeps_text, turn};
+use super::{Heard, Told, first_words, keeps_text, turn};
 use crate::delivery::evidence::{Evidence, evident};
-use crate::delivery::hand::{Handed, hand};
+use crate::delivery::hand::{Handed, Room, hand};
 use crate::delivery::rules::Boundary;
 use crate::session::{Declaration, declare};
 use crate::store::{Settled, Txn};
@@ -45,34 +46,22 @@ impl Reaction {
     pub fn of(session: SessionId) -> Self {
         Self { session: Some(session), ..Self::default() }
     }
-
-    fn context(session: SessionId, event: &str, text: String, handed: Vec<MessageId>) -> Self {
-        let print = if text.is_empty() {
-            HookAnswer::default()
-        } else {
-            let json = serde_json::json!({
-                "hookSpecificOutput": {"hookEventName": event, "additionalContext": text}
-            });
-            HookAnswer { stdout: format!("{json}\n"), ..HookAnswer::default() }
-        };
-        Self { session: Some(session), print, handed, ..Self::default() }
-    }
 }
 
 /// What a reaction needs to know of its event.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct At<'a> {
     /// The store's files.
     pub files: Settled<'a>,
     /// The event as it came.
-    pub payload: &'a Payload,
+    pub told: &'a Told,
     /// When it was said, where that was not now. Then nobody reads what is printed.
     pub said: Option<Stamp>,
 }
 
-impl Told<'_> {
+impl At<'_> {
     fn prompt_id(&self) -> Option<&String> {
-        self.payload.prompt_id.as_ref()
+        self.told.payload.prompt_id.as_ref()
     }
 
     /// True for what was left in the spool and is of a turn before the one that is known by now.
@@ -86,11 +75,23 @@ impl Told<'_> {
 
     /// What may enter at a boundary, if there is somebody to give it to.
     fn hand(&self, txn: &mut Txn<'_>, id: SessionId, boundary: Boundary) -> Result<Handed, Fault> {
-        if self.said.is_some() {
+        if self.said.is_some() || self.told.event.takes == Takes::Nothing {
             return Ok(Handed::default());
         }
-        let max = txn.config().hook.max_chars;
-        hand(txn, self.files, id, boundary, max)
+        let room = Room { chars: txn.config().hook.max_chars, bytes: self.told.dialect.max_bytes };
+        hand(txn, self.files, id, boundary, room)
+    }
+
+    /// What the hook prints for what was handed.
+    fn say(&self, id: SessionId, handed: Handed) -> Reaction {
+        let Told { dialect, event, .. } = self.told;
+        let print = match event.takes {
+            _ if handed.text.is_empty() => HookAnswer::default(),
+            Takes::Nothing => HookAnswer::default(),
+            Takes::Context => dialect.context(event.name, &handed.text),
+            Takes::More => dialect.more(handed.text),
+        };
+        Reaction { print, handed: handed.ids, ..Reaction::of(id) }
     }
 
     /// Says a state, as of when the event was said.
@@ -100,43 +101,51 @@ impl Told<'_> {
 }
 
 /// Applies an event to its session.
-pub fn react(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, heard: Heard) -> Result<Reaction, Fault> {
-    if told.is_overtaken(&txn.session(id)?.record) {
+pub fn react(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, heard: Heard) -> Result<Reaction, Fault> {
+    if at.is_overtaken(&txn.session(id)?.record) {
         return Ok(Reaction::of(id));
     }
     match heard {
-        Heard::Begins { source } => begins(txn, id, told, &source),
+        Heard::Begins { source } => begins(txn, id, at, &source),
         Heard::Prompt(prompt) => {
-            self::prompt(txn, id, told, &prompt)?;
-            let handed = told.hand(txn, id, Boundary::Prompt)?;
-            Ok(context(id, "UserPromptSubmit", handed))
+            self::prompt(txn, id, at, &prompt)?;
+            let handed = at.hand(txn, id, Boundary::Prompt)?;
+            Ok(at.say(id, handed))
         }
         Heard::ToolDone(call) => {
-            if !turn::ensure(txn, id, told.prompt_id(), told.said)? {
+            if !turn::ensure(txn, id, at.prompt_id(), at.said)? {
                 return Ok(Reaction::of(id));
             }
-            dialog_over(txn, id, told, &call)?;
-            let handed = told.hand(txn, id, Boundary::ToolDone)?;
-            Ok(context(id, &told.payload.hook_event_name, handed))
+            dialog_over(txn, id, at, &call)?;
+            if txn.session(id)?.record.compacting {
+                txn.edit(id, |r| r.compacting = false)?; // no tool runs in a compaction, and not each end is told
+            }
+            let handed = at.hand(txn, id, Boundary::ToolDone)?;
+            Ok(at.say(id, handed))
         }
         Heard::Dialog { call, note } => {
-            if turn::ensure(txn, id, told.prompt_id(), told.said)? {
-                let note = if keeps_text(txn) { note } else { format!("permission: {}", call.tool) };
+            if turn::ensure(txn, id, at.prompt_id(), at.said)? {
+                let tool = if call.tool.is_empty() { "a tool" } else { &call.tool };
+                let note = if keeps_text(txn) { note } else { format!("permission: {tool}") };
                 txn.edit(id, |r| {
                     if let Some(turn) = &mut r.turn {
                         turn.dialog = Some(call.tool);
                         turn.dialog_input = call.input;
                     }
                 })?;
-                told.declare(txn, id, Declaration::new(State::Asking, Some(note), Author::Hook))?;
+                at.declare(txn, id, Declaration::new(State::Asking, Some(note), Author::Hook))?;
             }
             Ok(Reaction::of(id))
         }
-        Heard::TurnEnd { active, text, tasks } => turn_end(txn, id, told, active, text, &tasks),
+        Heard::TurnEnd { active, text, tasks } => turn_end(txn, id, at, active, text, &tasks),
         Heard::TurnFailed(error) => {
-            turn::end(txn, id, told.prompt_id())?;
+            turn::end(txn, id, at.prompt_id())?;
             let note = Some(format!("the model failed: {}", first_words(&error, WORDS)));
-            told.declare(txn, id, Declaration::new(State::Error, note, Author::Hook))?;
+            at.declare(txn, id, Declaration::new(State::Error, note, Author::Hook))?;
+            Ok(Reaction::of(id))
+        }
+        Heard::Interrupted => {
+            turn::interrupted(txn, id, at.prompt_id(), at.said, None)?;
             Ok(Reaction::of(id))
         }
         Heard::Ends(reason) => {
@@ -152,12 +161,8 @@ pub fn react(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, heard: Heard) -> 
     }
 }
 
-fn context(id: SessionId, event: &str, handed: Handed) -> Reaction {
-    Reaction::context(id, event, handed.text, handed.ids)
-}
-
 /// A conversation begins: nothing runs in it, and a session that somebody is told about is told how to speak.
-fn begins(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, source: &str) -> Result<Reaction, Fault> {
+fn begins(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, source: &str) -> Result<Reaction, Fault> {
     if source != "compact" {
         turn::end(txn, id, None)?;
     }
@@ -168,8 +173,9 @@ fn begins(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, source: &str) -> Res
         Brief::Always => true,
         Brief::Watched => session.record.parent.is_some() || !session.watchers.is_empty(),
     };
-    let text = if wanted && told.said.is_none() { brief(txn, id)? } else { String::new() };
-    Ok(Reaction::context(id, "SessionStart", text, Vec::new()))
+    let heard = at.said.is_none() && at.told.event.takes == Takes::Context;
+    let text = if wanted && heard { brief(txn, id)? } else { String::new() };
+    Ok(at.say(id, Handed::of(text)))
 }
 
 /// Four lines: who you are, who is told, how to declare, how to write.
@@ -198,13 +204,13 @@ fn brief(txn: &Txn<'_>, id: SessionId) -> Result<String, Fault> {
 }
 
 /// A prompt was taken: whose it is, what it shows to have been read, the turn it begins.
-fn prompt(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, prompt: &str) -> Result<(), Fault> {
-    let Told { files, payload, said } = told;
+fn prompt(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, prompt: &str) -> Result<(), Fault> {
+    let At { files, told: Told { dialect, payload, .. }, said } = at;
     let handed = txn.session(id)?.inbox.queue.iter().filter(|e| e.receipt == Receipt::Handed);
     let shown: Vec<queue::Entry> = handed.filter(|e| envelope::shows(prompt, e.id)).cloned().collect();
     let running = txn.session(id)?.record.turn.clone();
-    let joins =
-        running.is_some_and(|t| t.prompt_id.is_some() && t.prompt_id.as_ref() == payload.prompt_id.as_ref());
+    let same = |t: RunningTurn| t.prompt_id.is_some() && t.prompt_id.as_ref() == payload.prompt_id.as_ref();
+    let joins = running.is_some_and(|t| same(t) || !dialect.turn_ids);
     if !joins {
         let from_minder = |e: &&queue::Entry| e.brief.as_ref().is_none_or(|b| b.from == Party::Minder);
         let message = shown.iter().find(|e| !from_minder(e));
@@ -255,11 +261,12 @@ fn title(txn: &mut Txn<'_>, id: SessionId, words: Option<&str>) -> Result<(), Fa
 
 /// The end of the tool call that a dialog was about is the answer to the dialog. Calls of one tool run beside each
 /// other: the end of another one answers nothing.
-fn dialog_over(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, call: &ToolCall) -> Result<(), Fault> {
+fn dialog_over(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, call: &ToolCall) -> Result<(), Fault> {
     let record = &txn.session(id)?.record;
     let open = record.turn.as_ref().is_some_and(|t| {
         let other = t.dialog_input.zip(call.input).is_some_and(|(asked, done)| asked != done);
-        t.dialog.as_deref() == Some(&call.tool) && !other
+        let same = |asked: &str| asked == call.tool || asked.is_empty() || call.tool.is_empty();
+        t.dialog.as_deref().is_some_and(same) && !other
     });
     if !open {
         return Ok(());
@@ -272,7 +279,7 @@ fn dialog_over(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, call: &ToolCall
         }
     })?;
     if hook_asks {
-        told.declare(txn, id, Declaration::new(State::Working, None, Author::Hook))?;
+        at.declare(txn, id, Declaration::new(State::Working, None, Author::Hook))?;
     }
     Ok(())
 }
@@ -281,26 +288,27 @@ fn dialog_over(txn: &mut Txn<'_>, id: SessionId, told: Told<'_>, call: &ToolCall
 fn turn_end(
     txn: &mut Txn<'_>,
     id: SessionId,
-    told: Told<'_>,
+    at: At<'_>,
     active: bool,
     text: String,
     tasks: &[Task],
 ) -> Result<Reaction, Fault> {
-    if !turn::ensure(txn, id, told.prompt_id(), told.said)?
-        && (!active || txn.session(id)?.record.turn.is_some())
+    // Without an id of its turn an end is told from one that was said twice by there being a turn.
+    if !at.told.dialect.turn_ids && txn.session(id)?.record.turn.is_none() {
+        return Ok(Reaction::of(id));
+    }
+    if !turn::ensure(txn, id, at.prompt_id(), at.said)? && (!active || txn.session(id)?.record.turn.is_some())
     {
         return Ok(Reaction::of(id)); // said twice
     }
     if !active {
-        let handed = told.hand(txn, id, Boundary::TurnEnd)?;
+        let handed = at.hand(txn, id, Boundary::TurnEnd)?;
         if !handed.ids.is_empty() {
-            // Exit 2 with the text on stderr reaches the model once; a `block` decision reaches it twice.
-            let print = HookAnswer { stderr: handed.text, exit: 2, ..HookAnswer::default() };
-            return Ok(Reaction { print, handed: handed.ids, ..Reaction::of(id) });
+            return Ok(at.say(id, handed));
         }
     }
     let given = given_in_turn(txn, id)?;
-    let turn = turn::end(txn, id, told.prompt_id())?;
+    let turn = turn::end(txn, id, at.prompt_id())?;
     let said = txn.session(id)?.record.state_seq;
     let (declared, by) = match &turn {
         Some(turn) => (turn.declared, turn.by),
@@ -316,7 +324,7 @@ fn turn_end(
         let turn_end = to == State::Idle;
         let text = keeps_text(txn).then(|| text.clone());
         let end = Declaration { turn_end, text, ..Declaration::new(to, note, Author::Hook) };
-        told.declare(txn, id, end)?;
+        at.declare(txn, id, end)?;
     }
     let mut seq = Some(txn.session(id)?.record.state_seq).filter(|seq| declared || *seq != said);
     if declared && keeps_text(txn) && !text.trim().is_empty() {
@@ -326,7 +334,7 @@ fn turn_end(
         seq = Some(txn.append(Party::Session(id), note)?);
     }
     let seen = turn.map(|t| t.messages).unwrap_or_default();
-    let end = TurnEnd { at: told.said.unwrap_or_else(|| txn.now()), seq };
+    let end = TurnEnd { at: at.said.unwrap_or_else(|| txn.now()), seq };
     turn::answer(txn, id, &seen, end)?;
     let answered = seen.into_iter().map(|m| m.id).chain(given).collect();
     Ok(Reaction { answered, answer: text, ..Reaction::of(id) })

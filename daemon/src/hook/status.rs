@@ -9,14 +9,11 @@ use std::time::Duration;
 
 use self::system::Events;
 use super::turn;
-use crate::session::{Declaration, declare};
 use crate::store::Store;
 use minder_proto::error::Fault;
-use minder_proto::event::Author;
 use minder_proto::id::SessionId;
-use minder_proto::record::{SessionRecord, TurnOrigin};
+use minder_proto::record::SessionRecord;
 use minder_proto::stamp::Stamp;
-use minder_proto::state::State;
 use minder_proto::whole;
 use serde::Deserialize;
 
@@ -162,15 +159,7 @@ impl StatusFiles {
                 if !interrupted(&session.record, &file) {
                     return Ok(());
                 }
-                let ended = turn::end(txn, id, None)?;
-                if ended.is_some_and(|t| t.by == TurnOrigin::Notice && t.dialog.is_none()) {
-                    return Ok(()); // it had said nothing at its beginning
-                }
-                let said = Declaration {
-                    proof: Some("sessions/<pid>.json".to_owned()),
-                    ..Declaration::new(State::Idle, Some("interrupted".to_owned()), Author::Hook)
-                };
-                declare(txn, id, said).map(|_| ())
+                turn::interrupted(txn, id, None, None, Some("sessions/<pid>.json"))
             })
             .await
     }

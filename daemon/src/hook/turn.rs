@@ -100,3 +100,27 @@ pub fn answer(txn: &mut Txn<'_>, id: SessionId, messages: &[SeenMessage], end: T
     }
     txn.edit(id, |r| r.last_end = Some(end))
 }
+
+/// A person broke the turn off: it is over without news of an answer. Nothing where no turn runs, or another one.
+pub fn interrupted(
+    txn: &mut Txn<'_>,
+    id: SessionId,
+    prompt_id: Option<&String>,
+    said: Option<Stamp>,
+    proof: Option<&str>,
+) -> Result<(), Fault> {
+    let Some(running) = &txn.session(id)?.record.turn else { return Ok(()) };
+    if prompt_id.is_some() && running.prompt_id.is_some() && running.prompt_id.as_ref() != prompt_id {
+        return Ok(());
+    }
+    let ended = end(txn, id, prompt_id)?;
+    if ended.is_some_and(|t| t.by == TurnOrigin::Notice && t.dialog.is_none()) {
+        return Ok(()); // it had said nothing at its beginning
+    }
+    let idle = Declaration {
+        proof: proof.map(str::to_owned),
+        said,
+        ..Declaration::new(State::Idle, Some("interrupted".to_owned()), Author::Hook)
+    };
+    declare(txn, id, idle).map(|_| ())
+}

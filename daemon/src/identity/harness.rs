@@ -20,9 +20,12 @@ pub struct Harness {
 /// Programs that run scripts.
 const INTERPRETERS: [&str; 3] = ["node", "nodejs", "bun"];
 
+/// Options of theirs without a value that a harness starts itself with.
+const INTERPRETED: [&str; 2] = ["--no-warnings", "--expose-gc"];
+
 /// The harnesses whose processes are known. One that no adapter serves yet is known all the same, lest what runs
 /// under it be taken for the harness around it.
-const HARNESSES: [Harness; 2] = [
+const HARNESSES: [Harness; 6] = [
     Harness {
         name: "claude",
         programs: &["claude", "claude.exe"],
@@ -35,6 +38,21 @@ const HARNESSES: [Harness; 2] = [
         scripts: &[],
         helpers: &["codex-linux-sandbox", "codex-execve-wrapper", "apply_patch", "applypatch"],
     },
+    Harness {
+        name: "opencode",
+        programs: &["opencode", "opencode.exe"],
+        scripts: &["opencode", "opencode-ai/bin/opencode"],
+        helpers: &["rg"],
+    },
+    Harness { name: "pi", programs: &["pi"], scripts: &["pi", "pi-coding-agent/dist/cli.js"], helpers: &[] },
+    Harness {
+        name: "gemini",
+        programs: &["gemini"],
+        scripts: &["gemini", "gemini-cli/dist/index.js", "gemini-cli/bundle/gemini.js"],
+        helpers: &[],
+    },
+    // Its editor is none: a shell in that is a person's.
+    Harness { name: "cursor", programs: &["cursor-agent"], scripts: &["cursor-agent"], helpers: &[] },
 ];
 
 /// The harness that a process is. Any of its three names may tell: the one the kernel keeps may be cut or changed by
@@ -45,7 +63,9 @@ pub fn recognise(comm: &str, arguments: &[String], executable: Option<&Path>) ->
     let executable = executable.and_then(Path::file_name).and_then(OsStr::to_str);
     // An executable that was replaced while it runs is shown so.
     let executable = executable.map(|name| name.strip_suffix(" (deleted)").unwrap_or(name));
-    let script = arguments.get(1).filter(|_| {
+    // Options of the interpreter itself stand before the script.
+    let option = |a: &&String| a.starts_with("--") && (a.contains('=') || INTERPRETED.contains(&a.as_str()));
+    let script = arguments.iter().skip(1).find(|a| !option(a)).filter(|_| {
         let by = |name: Option<&str>| name.is_some_and(|n| INTERPRETERS.contains(&n));
         by(called) || by(executable)
     });
@@ -90,6 +110,18 @@ mod tests {
             // The same executable under another name is no harness but its helper.
             ("rg", "rg claude", "/usr/bin/claude", None),
             ("codex-linux-san", "codex-linux-sandbox -- sh", "/opt/codex", None),
+            ("opencode", "/n/opencode-linux-x64/bin/opencode run", "/n/opencode", Some("opencode")),
+            ("node", "node /n/.bin/opencode", "/usr/bin/node", Some("opencode")),
+            ("pi", "pi", "/usr/bin/node", Some("pi")),
+            ("node", "node /n/@mariozechner/pi-coding-agent/dist/cli.js", "/usr/bin/node", Some("pi")),
+            (
+                "node",
+                "/usr/bin/node --no-warnings --max-old-space-size=8000 /n/.bin/gemini",
+                "/usr/bin/node",
+                Some("gemini"),
+            ),
+            ("node", "/h/.local/bin/cursor-agent --use-system-ca /v/index.js", "/v/node", Some("cursor")),
+            ("cursor", "/opt/cursor/cursor", "/opt/cursor/cursor", None),
             // What only speaks of it.
             ("bash", "bash -c claude", "/usr/bin/bash", None),
             ("claude-watch", "claude-watch", "/usr/bin/claude-watch", None),

@@ -194,9 +194,10 @@ pub fn loaded(bytes: &[u8]) {
 /// What a harness gives its hooks.
 pub fn hook(bytes: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
-    for harness in ["claude", "codex", "", "no-harness"] {
+    let known = minder_daemon::hook::dialect::DIALECTS.map(|d| d.harness);
+    for harness in known.into_iter().chain(["", "no-harness"]) {
         if let Some((read, heard)) = payload::read(harness, value.clone()) {
-            assert!(!read.session_id.is_empty() && read.session_id.len() <= 128);
+            assert!(!read.payload.session_id.is_empty() && read.payload.session_id.len() <= 128);
             let _ = format!("{heard:?}");
         }
     }

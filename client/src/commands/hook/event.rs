@@ -28,8 +28,8 @@ pub fn serve(harness: String) -> Option<HookAnswer> {
     // One for the request and its spool file, made before the call: whichever the daemon meets first, it applies
     // the event once.
     let key = Uuid::now_v7();
-    let event =
-        HookEvent { harness, payload: Value::Object(payload), env: environment(), key: key.to_string() };
+    let env = environment(&harness);
+    let event = HookEvent { harness, payload: Value::Object(payload), env, key: key.to_string() };
     let left = deadline.saturating_duration_since(Instant::now()).max(LEAST);
     let endpoint = Endpoint::from_env(home.clone());
     let mut client = Client::new(endpoint, Start::Never("a hook waits for none")).patience(Some(left));

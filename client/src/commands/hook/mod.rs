@@ -19,7 +19,7 @@ use crate::cli::Outcome;
 use crate::context::Context;
 
 /// Harnesses whose hooks are understood.
-const KNOWN: [&str; 1] = ["claude"];
+const KNOWN: [&str; 6] = ["claude", "codex", "opencode", "pi", "gemini", "cursor"];
 
 /// Options of `hook`.
 #[derive(Args, Debug)]
@@ -30,7 +30,7 @@ the event is left in the spool. It never fails: whatever is wrong, the exit
 code is 0 and nothing is printed. --wait ends when something waits for an
 idle session: exit 2, with the text on standard error.")]
 pub struct HookArgs {
-    /// Which harness: claude
+    /// Which harness: claude, codex, opencode, pi, gemini, cursor
     #[arg(value_name = "HARNESS")]
     harness: String,
     /// Wait until something may enter
@@ -77,14 +77,21 @@ fn print(answer: &HookAnswer) -> u8 {
     if out.and(err).is_ok() { answer.exit } else { exit::OK }
 }
 
-/// What the environment of a hook says.
-fn environment() -> HookEnv {
+/// What the environment of a hook says. A harness in a harness has the outer one's variables too: each is asked for
+/// its own. OpenCode and Pi name their process through minder's own plugin; the others are found by their ancestry.
+fn environment(harness: &str) -> HookEnv {
     let text = |name| std::env::var(name).ok().filter(|v| !v.is_empty());
-    HookEnv {
-        pid: text("CLAUDE_PID").and_then(|v| v.parse().ok()),
-        attended: text("CLAUDE_CODE_SESSION_ATTENDED").map(|v| v != "0"),
-        entrypoint: text("CLAUDE_CODE_ENTRYPOINT"),
-        turn: text("MINDER_TURN"),
+    let pid = |name| text(name).and_then(|v| v.parse().ok());
+    let turn = text("MINDER_TURN");
+    match harness {
+        "claude" => HookEnv {
+            pid: pid("CLAUDE_PID"),
+            attended: text("CLAUDE_CODE_SESSION_ATTENDED").map(|v| v != "0"),
+            entrypoint: text("CLAUDE_CODE_ENTRYPOINT"),
+            turn,
+        },
+        "opencode" | "pi" => HookEnv { pid: pid("MINDER_HARNESS_PID"), turn, ..HookEnv::default() },
+        _ => HookEnv { turn, ..HookEnv::default() },
     }
 }
 

@@ -25,7 +25,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// Waits. `None`: there is nothing to say, and the harness goes on as if nobody had waited.
 pub fn serve(harness: String) -> Option<HookAnswer> {
-    let env = environment();
+    let env = environment(&harness);
     if is_in_the_way(&env) {
         return None;
     }
