@@ -61,10 +61,10 @@ fn every_step_of_the_tour_does_what_it_says() {
     let (text, error) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
     assert_eq!((out.status.code(), error.as_str()), (Some(0), ""), "{text}");
     let steps =
-        text.lines().filter(|line| line.split_once("/7  ").is_some_and(|(n, _)| n.len() == 1)).count();
-    assert_eq!(steps, 7, "{text}");
+        text.lines().filter(|line| line.split_once("/8  ").is_some_and(|(n, _)| n.len() == 1)).count();
+    assert_eq!(steps, 8, "{text}");
     assert!(
-        text.contains("7 of 7 steps did what they say. The daemon is stopped, the store removed.\n"),
+        text.contains("8 of 8 steps did what they say. The daemon is stopped, the store removed.\n"),
         "{text}"
     );
     for line in text.lines() {
@@ -82,7 +82,7 @@ fn the_tour_for_programs_is_an_object_a_step() {
     let text = String::from_utf8(out.stdout).unwrap();
     let steps: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let numbers: Vec<u64> = steps.iter().map(|s| s["step"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, (1..=7).collect::<Vec<_>>());
+    assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
     let refused = &steps[4]["ran"][0];
     assert_eq!(refused["exit"], 3, "{refused}");
     assert!(refused["command"].as_str().unwrap().starts_with("CLAUDE_CODE_SESSION_ID=unknown minder send"));
@@ -100,7 +100,7 @@ fn a_step_that_does_not_hold_is_named_and_the_folder_is_kept() {
         let out = process::run(tour(&isolated, option).env("MINDER_DAEMON", &broken), b"", LIMIT).unwrap();
         let error = String::from_utf8(out.stderr).unwrap();
         assert_eq!((out.status.code(), error.lines().count()), (Some(70), 1), "{error}");
-        let said = "step 1/7: expected `minder new --label lead` to exit 0, found exit 69: ";
+        let said = "step 1/8: expected `minder new --label lead` to exit 0, found exit 69: ";
         assert!(error.contains(said), "{error}");
         let kept = match option {
             "" => error.rsplit_once(": the folder is kept: ").unwrap().1.trim_end().to_owned(),
@@ -129,7 +129,7 @@ fn a_tour_that_is_interrupted_leaves_nothing() {
         assert!(process.signal(signal));
         // The output ends when the process of the steps has ended too.
         let rest: Vec<String> = lines.map(Result::unwrap).collect();
-        assert!(!rest.iter().any(|line| line.contains("7 of 7")), "{rest:#?}");
+        assert!(!rest.iter().any(|line| line.contains("8 of 8")), "{rest:#?}");
         let status = child.wait().unwrap();
         assert_eq!(status.code().unwrap_or_default(), exit, "{signal:?}");
         assert_nothing_is_left(&isolated);

@@ -10,16 +10,19 @@ use serde_json::Value;
 use super::play::{Met, Play, Step, quoted, same, unmet};
 
 /// All of them, in their order.
-pub const ALL: [Step; 7] = [
+pub const ALL: [Step; 8] = [
     ("Two sessions. In life each is a Claude conversation; here they are names.", two_sessions),
     ("Somebody waits, the worker moves. Its hooks do this by themselves; here we speak for it.", a_wait),
     ("The same news as a message, in the same commit.", a_notice),
     ("A message, and how far it got.", a_message),
     ("Nobody may pretend to be you.", a_stranger),
+    ("A turn that hangs and hides a child.", a_turn),
     ("The daemon is killed in the middle.", a_crash),
     ("What a person sees.", a_stream),
 ];
 
+/// What `turn run` ends with after a stall, as `timeout` does.
+const TIMED_OUT: i32 = 124;
 const REVIEW: &str = "PR 12 is up";
 
 fn two_sessions(play: &mut Play) -> Met {
@@ -106,6 +109,25 @@ fn a_stranger(play: &mut Play) -> Met {
     play.means(
         "An agent that is not registered may look and wait. It is never taken for the person.".to_owned(),
     )
+}
+
+fn a_turn(play: &mut Play) -> Met {
+    let hangs = r#"sh -c 'trap "" TERM; setsid sleep 600 & sleep 600'"#;
+    let ran = play.run_to(&format!("minder turn run --stall 1s --grace 1s -- {hangs}"), TIMED_OUT)?;
+    same("what was said", "turn failed: stall (killed)", ran.text.trim_end())?;
+    let listed = play.ask("minder turn ls --json")?;
+    let line = &listed["ended"][0];
+    let number = |name: &str| line[name].as_u64().ok_or_else(|| unmet(format!("{name} of the turn"), "none"));
+    let (killed, survivors) = (number("killedProcesses")?, number("survivors")?);
+    same("its survivors", "0", &survivors.to_string())?;
+    if killed < 3 {
+        return Err(unmet("3 processes to be killed", killed.to_string()));
+    }
+    let seconds = |ms: u64| format!("{}.{}", ms / 1_000, ms % 1_000 / 100);
+    let (silent, lived) = (seconds(number("longestSilenceMs")?), seconds(number("durationMs")?));
+    play.means(format!(
+        "Silent for {silent} s, over after {lived} s: {killed} processes killed, {survivors} survivors. One line about it, numbers only: minder turn report"
+    ))
 }
 
 fn a_crash(play: &mut Play) -> Met {

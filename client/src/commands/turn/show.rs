@@ -2,7 +2,7 @@
 
 use clap::Args;
 use minder_proto::error::exit;
-use minder_proto::rpc::{TurnAnswer, TurnGet};
+use minder_proto::rpc::{TurnAnswer, TurnGet, TurnList, TurnRow};
 use minder_proto::stamp::Stamp;
 use minder_proto::text::one_line;
 use minder_proto::turn::line::{Line, Usage};
@@ -30,6 +30,9 @@ struct Shown<'a> {
     line: Option<&'a Line>,
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<&'a TurnAnswer>,
+    /// How it stands, as `turn ls` has it, while it runs or is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<&'a TurnRow>,
     /// The folder with its output, while it is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<String>,
@@ -41,16 +44,19 @@ pub fn run(args: &ShowArgs, context: &mut Context) -> Outcome {
     let found = which::one(&home, &args.id)?;
     let folder = home.turn(found.id).display().to_string();
     let look = context.printer.look();
-    let answer;
+    let (answer, row);
     let (shown, lines) = if let Some(line) = &found.line {
         let kept = found.kept.then_some(folder);
         let lines = finished(line, kept.as_deref(), look);
-        (Shown { line: Some(line), turn: None, kept }, lines)
+        (Shown { line: Some(line), turn: None, now: None, kept }, lines)
     } else {
         let get = TurnGet { caller: as_caller(&context.caller), id: found.id.to_string(), wait: false };
-        answer = context.daemon()?.call(&get)?;
-        let lines = running(&answer, Stamp::now(), look);
-        (Shown { line: None, turn: Some(&answer), kept: Some(folder) }, lines)
+        let mut daemon = context.daemon()?;
+        answer = daemon.call(&get)?;
+        let rows = daemon.call(&TurnList { caller: as_caller(&context.caller) })?.turns;
+        row = rows.into_iter().find(|row| row.turn == answer.turn);
+        let lines = running(&answer, row.as_ref(), Stamp::now(), look);
+        (Shown { line: None, turn: Some(&answer), now: row.as_ref(), kept: Some(folder) }, lines)
     };
     if context.printer.is_json() {
         context.printer.object(&shown)?;
@@ -187,7 +193,7 @@ fn usage(usage: Usage) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-fn running(turn: &TurnAnswer, now: Stamp, look: Look) -> Vec<String> {
+fn running(turn: &TurnAnswer, row: Option<&TurnRow>, now: Stamp, look: Look) -> Vec<String> {
     let mut page = Page { lines: Vec::new(), look };
     let age = rough(u64::try_from(turn.asked.age(now).as_millis()).unwrap_or(u64::MAX));
     page.field("turn", turn.turn.to_string());
@@ -206,6 +212,17 @@ fn running(turn: &TurnAnswer, now: Stamp, look: Look) -> Vec<String> {
         page.field("session", session.to_string());
     }
     page.field("asked", format!("{} {}", turn.asked.day(), turn.asked.clock(false)));
+    if let Some(row) = row {
+        page.field("process", row.pid.map_or_else(|| "none yet".to_owned(), |pid| pid.to_string()));
+        let tools = match row.tools {
+            0 => String::new(),
+            n => format!(", {} open", plural(u64::from(n), "tool call", "tool calls")),
+        };
+        page.field("silent", format!("{}{tools}", rough(row.silence_ms)));
+        if let (Some(left), Some(window)) = (row.left_ms, &row.window) {
+            page.field("left", format!("{} ({})", rough(left), window.replace('_', " ")));
+        }
+    }
     let p = &turn.policy;
     let stall = if p.stall_ms == 0 { "off".to_owned() } else { exact(p.stall_ms) };
     let (wall, grace) = (exact(p.budget_ms.saturating_add(p.backstop_ms)), exact(p.grace_ms));

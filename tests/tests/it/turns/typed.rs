@@ -185,7 +185,10 @@ fn a_turn_is_listed_shown_followed_and_cancelled() {
     let list = world.run("turn ls --running --json").json();
     assert_eq!((&list["turns"][0]["turn"], &list["turns"][0]["pid"]), (&json!(turn), &pid));
     assert!(world.run("turn ls").ok().lines().nth(1).unwrap().starts_with(&format!("{short}  running")));
-    assert!(world.run(&format!("turn show {short}")).ok().contains("state      running"));
+    let shown = world.run(&format!("turn show {short}")).ok();
+    for field in ["state      running", "process    ", "silent     ", "left       "] {
+        assert!(shown.contains(field), "{shown}");
+    }
     let follow = Running::new(&mut world.minder(["turn", "logs", "-f", &short]));
     assert_eq!(follow.line(), "one");
     std::os::unix::net::UnixStream::connect(world.isolated.root().join("c"))
