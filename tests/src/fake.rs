@@ -1,4 +1,5 @@
-//! Stand-ins for harnesses. [`run`] is a headless program that does what a script says. The rest here is one that runs
+//! Stand-ins for harnesses. [`run`] is a headless program that does what a script says, [`tui`] one in a terminal. The
+//! rest here is one that runs
 //! hooks: the program `fake`, installed under the harness's name, runs a command as
 //! its child, with a payload on its standard input, and says what came of it. No model, no network, no clock of its
 //! own: a test says what happens and when.
@@ -8,6 +9,8 @@
 //! for a real one.
 
 pub mod run;
+pub mod stage;
+pub mod tui;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};

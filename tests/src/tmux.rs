@@ -62,6 +62,10 @@ impl Tmux {
             args.extend(["-e".into(), pair]);
         }
         args.push("--".into());
+        if command.len() == 1 {
+            // A single word tmux gives to a shell, which need not become what it starts.
+            args.push("env".into());
+        }
         args.extend_from_slice(command);
         let made = self.client.run(args, b"")?;
         let (id, pid) = made.trim().split_once(' ').with_context(|| format!("a new session is {made:?}"))?;

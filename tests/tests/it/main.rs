@@ -4,6 +4,7 @@
 // In a test a panic is the report, in their shared parts too.
 #![allow(clippy::unwrap_used)]
 
+mod actors;
 mod claude;
 mod compact;
 mod crash;

@@ -1,9 +1,11 @@
 //! `fake run`: a headless program that does what a script says: speaks, hangs, is deaf to signals, leaves children of
-//! every kind. What it did and saw stands in its record. `docs/fake.md` describes the script.
+//! every kind. What it did and saw stands in its record. `docs/fake.md` describes the script. Steps that concern a
+//! terminal are done by [`tui`](super::tui).
 
+pub(super) mod children;
 mod forks;
 mod gates;
-mod record;
+pub(super) mod record;
 pub mod script;
 mod signals;
 
@@ -12,12 +14,14 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
+use super::tui::{self, Terminal};
+use children::Children;
 use gates::Gates;
 use record::Record;
 use script::{Child, Step, To};
@@ -50,14 +54,31 @@ pub struct Context {
     wanted: Wanted,
     /// What was read last.
     input: Mutex<Vec<u8>>,
+    children: Arc<Children>,
+    terminal: OnceLock<Terminal>,
+}
+
+impl Context {
+    fn terminal(&self) -> &Terminal {
+        self.terminal.get_or_init(|| Terminal::new(&self.record, &self.children))
+    }
 }
 
 /// Runs what the arguments after `run` name: a script file, or `-e STEPS`.
 pub fn main(arguments: &[String]) -> ExitCode {
-    match run(arguments) {
+    start(arguments, false)
+}
+
+/// The same in a terminal: one that the script does not take is taken at its end.
+pub fn main_in_terminal(arguments: &[String]) -> ExitCode {
+    start(arguments, true)
+}
+
+fn start(arguments: &[String], takes_terminal: bool) -> ExitCode {
+    match run(arguments, takes_terminal) {
         Ok(code) => code,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "fake run: {error:#}");
+            let _ = writeln!(std::io::stderr(), "fake: {error:#}");
             ExitCode::from(64)
         }
     }
@@ -78,14 +99,16 @@ pub fn beside() -> Option<PathBuf> {
     std::env::split_paths(&path).find_map(|folder| script(&folder.join(&name)))
 }
 
-fn run(arguments: &[String]) -> Result<ExitCode> {
+fn run(arguments: &[String], takes_terminal: bool) -> Result<ExitCode> {
     let context = Arc::new(Context {
         record: Record::default(),
         gates: Gates::default(),
         wanted: Wanted::default(),
         input: Mutex::default(),
+        children: Arc::default(),
+        terminal: OnceLock::new(),
     });
-    let steps = match arguments {
+    let mut steps = match arguments {
         [flag, steps, record @ ..] if flag == "-e" => {
             if let [path] = record {
                 context.record.open(Path::new(path));
@@ -102,6 +125,9 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
                 return Ok(ExitCode::SUCCESS);
             }
         }
+    }
+    if takes_terminal && !steps.contains(&Step::Tui(tui::Step::Terminal)) {
+        steps.push(Step::Tui(tui::Step::Terminal));
     }
     signals::take(&context);
     std::thread::spawn({
@@ -120,7 +146,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
     let parent = std::os::unix::process::parent_id();
     context.record.note("started", json!({ "parent": parent }));
     run_steps(&context, &steps);
-    if matches!(steps.last(), Some(Step::On(..))) {
+    if matches!(steps.last(), Some(Step::On(..))) || context.terminal.get().is_some() {
         run_steps(&context, &[Step::Hang]);
     }
     Ok(ExitCode::SUCCESS)
@@ -184,10 +210,12 @@ fn run_step(context: &Arc<Context>, step: &Step) -> Result<()> {
         }
         Step::Exit(code) => {
             context.record.note("exits", json!({ "code": code }));
+            tui::leave();
             std::process::exit(*code)
         }
         Step::Die(signal) => {
             context.record.note("dies", json!({ "signal": signal.as_str() }));
+            tui::leave();
             let this: nix::sys::signal::SigSet = [*signal].into_iter().collect();
             let _ = this.thread_unblock();
             nix::sys::signal::raise(*signal)?;
@@ -208,6 +236,7 @@ fn run_step(context: &Arc<Context>, step: &Step) -> Result<()> {
             forks::hop(*gap)
         }
         Step::Tree => tree(context)?,
+        Step::Tui(step) => context.terminal().perform(step)?,
     }
     Ok(())
 }

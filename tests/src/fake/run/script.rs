@@ -7,6 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 
+use crate::fake::tui;
+
 /// Which of the two outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
@@ -57,6 +59,8 @@ pub enum Step {
     Breed(Duration),
     Hop(Duration),
     Tree,
+    /// One that concerns the terminal.
+    Tui(tui::Step),
 }
 
 /// The steps of a script file, one a line.
@@ -80,7 +84,8 @@ fn list_of(text: &str, several: bool) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let takes_steps = ["child", "parent", "on ", "repeat "].iter().any(|word| rest.starts_with(word));
+        let takes_steps =
+            ["child", "parent", "on ", "repeat ", "when "].iter().any(|word| rest.starts_with(word));
         let (one, after) =
             if several && !takes_steps { rest.split_once("; ").unwrap_or((rest, "")) } else { (rest, "") };
         step(one, &mut steps)?;
@@ -156,13 +161,16 @@ fn step(text: &str, steps: &mut Vec<Step>) -> Result<()> {
         "breed" => Step::Breed(span(rest)?),
         "hop" => Step::Hop(span(rest)?),
         "tree" => Step::Tree,
-        _ => bail!("no such step: {word}"),
+        _ => match tui::parse(word, rest)? {
+            Some(step) => Step::Tui(step),
+            None => bail!("no such step: {word}"),
+        },
     });
     Ok(())
 }
 
 /// `250ms`, `2s`, or milliseconds.
-fn span(text: &str) -> Result<Duration> {
+pub fn span(text: &str) -> Result<Duration> {
     let bad = || format!("no span of time: {text:?}");
     let ms = if let Some(ms) = text.strip_suffix("ms") {
         ms.parse().with_context(bad)?
@@ -179,7 +187,7 @@ fn signal(name: &str) -> Result<Signal> {
 }
 
 /// `\n`, `\t`, `\\` and `\xHH`.
-fn escaped(text: &str) -> Result<Vec<u8>> {
+pub fn escaped(text: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

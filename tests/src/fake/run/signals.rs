@@ -67,6 +67,7 @@ fn reap(context: &Context) {
             Ok(WaitStatus::StillAlive) | Err(_) => return,
             Ok(_) => continue,
         };
+        context.children.ended(child.as_raw().cast_unsigned(), code);
         context
             .record
             .note("child-ended", json!({ "child": child.as_raw(), "code": code, "signal": signal }));
