@@ -112,7 +112,9 @@ fn next(mut socket: &UnixStream) -> io::Result<(Vec<u8>, OwnedFd)> {
         for part in message.cmsgs()? {
             if let ControlMessageOwned::ScmRights(fds) = part {
                 // SAFETY: the descriptors were made for this process by this very call, and nobody else has them.
-                link = fds.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).last();
+                let mut fds: Vec<OwnedFd> =
+                    fds.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect();
+                link = fds.pop();
             }
         }
         got = message.bytes;

@@ -23,11 +23,14 @@ use super::live::{Sent, Stage, Turn};
 use super::request::Ended;
 use super::settle::{self, Settlement};
 use super::{Over, REMEMBERED, Turns, hold, place, tell};
+use crate::shim::machine::{Machine, Rules};
 use crate::shim::tree;
 use crate::store::kill_point::reach;
 
 /// How long a shim may take to go once it has said that the turn is settled: its files go to the disk meanwhile.
 const LEAVE: Duration = Duration::from_secs(10);
+/// How much later than its bound a turn may be settled before its shim is taken for one that hangs.
+const OVERDUE: Duration = Duration::from_secs(10);
 /// How long the kill of what a lost shim left may take.
 const SWEEP: Duration = Duration::from_secs(5);
 /// Pauses between looks at a shim that holds its lock and does not answer.
@@ -115,6 +118,8 @@ impl Turns {
     async fn hear(&self, turn: &Arc<Turn>, orders: &mut Receiver<Sent>, shim: &mut Shim) -> Found {
         let mut unsaid = None;
         let mut pause = FIRST_PAUSE;
+        let overdue = tokio::time::Instant::now() + overdue(&turn.spec);
+        let is_late = || tokio::time::Instant::now() >= overdue;
         loop {
             if let Some(link) = &mut shim.link {
                 unsaid = match unsaid.take() {
@@ -122,11 +127,21 @@ impl Turns {
                     None => None,
                 };
                 if unsaid.is_none() {
-                    unsaid = listen(turn, orders, link).await;
+                    tokio::select! {
+                        left = listen(turn, orders, link) => unsaid = left,
+                        () = tokio::time::sleep_until(overdue), if !is_late() => {}
+                    }
                 }
             }
-            let (folder, spec) = (turn.folder.clone(), turn.spec.clone());
-            match spawn_blocking(move || look(&folder, &spec)).await {
+            let (folder, spec, late) = (turn.folder.clone(), turn.spec.clone(), is_late());
+            let looked = spawn_blocking(move || match look(&folder, &spec) {
+                Look::Lives(_) | Look::Silent if late && link::put_down(&folder) => {
+                    tracing::warn!(turn = %spec.turn, "a shim that settled nothing in its time is ended");
+                    Look::Silent
+                }
+                look => look,
+            });
+            match looked.await {
                 Ok(Look::Result(found)) => return *found,
                 Ok(Look::Lives(stream)) => {
                     shim.link = Link::over(stream).ok();
@@ -293,6 +308,11 @@ fn remember(memory: &mut super::Memory, turn: &Turn) {
 /// What is still asked of a turn that is over: whose it was. Neither its prompt nor its command is kept in memory.
 fn remembered(spec: &Spec) -> Spec {
     Spec { argv: Vec::new(), heal: None, rules: None, ..spec.clone() }
+}
+
+/// After how long somebody else settles a turn. A shim settles it by its bound, also one that an earlier daemon started.
+fn overdue(spec: &Spec) -> Duration {
+    Duration::from_millis(Machine::new(Rules::of(spec, true)).settles_by()) + OVERDUE
 }
 
 /// Passes orders on until the shim has said that the turn is settled, or its connection ended. Gives an order that was

@@ -73,6 +73,24 @@ pub fn connect(folder: &Path) -> io::Result<Blocking> {
     Blocking::connect(folder.join(SOCKET))
 }
 
+/// Ends the shim that listens in the folder, whatever state it is in. False where none does, or the system does not tell
+/// which process it is.
+#[cfg(target_os = "linux")]
+pub fn put_down(folder: &Path) -> bool {
+    use nix::sys::signal::{Signal, kill};
+    use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+    let listens = connect(folder).ok().and_then(|stream| getsockopt(&stream, PeerCredentials).ok());
+    // What is of another process namespace has no number here.
+    let pid = listens.map(|who| nix::unistd::Pid::from_raw(who.pid())).filter(|pid| pid.as_raw() > 0);
+    pid.is_some_and(|pid| kill(pid, Signal::SIGKILL).is_ok())
+}
+
+/// Ends the shim that listens in the folder.
+#[cfg(not(target_os = "linux"))]
+pub fn put_down(_: &Path) -> bool {
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;

@@ -3,6 +3,7 @@
 use minder_proto::rpc::{self, Hold, TurnRun};
 use minder_proto::turn::folder::{Found, RESULT};
 use minder_proto::turn::names::Trigger;
+use minder_proto::turn::policy::Asked;
 use minder_proto::turn::{Failure, Outcome};
 use minder_tests::files;
 use minder_tests::process::Process;
@@ -111,6 +112,23 @@ fn f6_a_root_that_dies_with_the_daemon_is_settled_by_its_shim() {
     assert_eq!((settled.failure, settled.signal_number), (Some(Failure::AdapterExit), Some(9)));
     wait_none_left(turn);
     line_of(&world, turn);
+}
+
+/// A shim that is stopped holds its clocks no more; the daemon knows by when it had to be heard of.
+#[test]
+fn f6_a_shim_that_is_frozen_does_not_keep_its_turn_for_ever() {
+    let world = World::new();
+    let _daemon = world.start();
+    let mut call = fake(&world, "child : setsid; hang\nhang");
+    call.policy = Asked { timeout_ms: Some(1_000), grace_ms: Some(0), backstop_ms: Some(0), ..call.policy };
+    let turn = start_held(&mut world.client(), call);
+    let root = process_of(&wait_recorded(&world, turn, "started")["pid"]);
+    let shim = shim_of(&root);
+    assert!(shim.signal(Signal::STOP));
+    assert_eq!(settled(&mut world.client(), turn).failure, Some(Failure::SupervisorLost));
+    assert!(shim.wait(LIMIT));
+    wait_none_left(turn);
+    assert_eq!(line_of(&world, turn).failure, Some(Failure::SupervisorLost));
 }
 
 /// F5: nothing runs on a number that a file holds.
