@@ -135,8 +135,9 @@ impl<'a> Waiting<'a> {
             let printer: &Printer = &self.context.printer;
             let due = self.display.as_ref().map(Display::due);
             // A moment more, so that it is time then.
-            let due =
-                due.map(|d| PollTimeout::try_from(d + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX));
+            let due = due.map(|d| d + Duration::from_millis(1));
+            let due = due.into_iter().chain((self.ears.owed > 0).then_some(PAUSE)).min();
+            let due = due.map(|d| PollTimeout::try_from(d).unwrap_or(PollTimeout::MAX));
             let mut watched = vec![PollFd::new(stream, PollFlags::POLLIN)];
             watched.extend(self.ears.signals.as_fd().map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
             let polled = poll(&mut watched, due.unwrap_or(PollTimeout::NONE));
@@ -144,9 +145,8 @@ impl<'a> Waiting<'a> {
             if answered || polled.is_err_and(|e| e != nix::errno::Errno::EINTR) {
                 return;
             }
-            if self.ears.hear() {
-                self.ears.pay(&self.home, self.id);
-            }
+            self.ears.hear();
+            self.ears.pay(&self.home, self.id);
             if let Some(display) = &mut self.display {
                 display.draw(printer);
             }
@@ -155,15 +155,12 @@ impl<'a> Waiting<'a> {
 }
 
 impl Ears {
-    /// Takes the signals that came; true if any did.
-    fn hear(&mut self) -> bool {
-        let mut any = false;
+    /// Takes the signals that came.
+    fn hear(&mut self) {
         while let Some(signal) = self.signals.take() {
             self.said.get_or_insert(signal);
             self.owed += 1;
-            any = true;
         }
-        any
     }
 
     /// Asks for the turn's end, once for each signal: the second one is the kill.
@@ -171,6 +168,8 @@ impl Ears {
         while self.owed > 0 {
             let cancel = TurnCancel { caller: self.caller.clone(), id: id.to_string() };
             match Link::running(home, BRIEFLY).try_call(&cancel) {
+                // The call that asks for the turn is on its way, or was lost: the cancel stays owed.
+                Err(CallError::Refused(fault)) if fault.kind == Kind::NotFound => return,
                 // Whatever it says, it has heard it.
                 Ok(_) | Err(CallError::Refused(_) | CallError::Broken(_)) => self.owed -= 1,
                 // It is owed to the next daemon.
