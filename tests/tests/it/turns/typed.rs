@@ -246,10 +246,13 @@ fn m5_the_first_finish_counts_and_names_one_turn() {
 fn a_caller_stays_with_its_turn_over_the_death_of_the_daemon() {
     let world = World::new();
     let daemon = world.start();
-    let steps = format!("control {}\nwait more\nprint the answer", world.isolated.root().join("c").display());
+    let steps = format!(
+        "control {}\nnote it listens\nwait more\nprint the answer",
+        world.isolated.root().join("c").display()
+    );
     let script = Script::new(&world, "stays", &steps);
     let running = Running::new(&mut script.typed(&world, "--seat stays"));
-    script.wait("started");
+    script.wait("note");
     let turn = turn_of(&world, "stays");
     daemon.kill();
     let _daemon = world.start();
@@ -267,10 +270,13 @@ fn a_caller_stays_with_its_turn_over_the_death_of_the_daemon() {
 fn a_caller_that_dies_has_lost_the_reply_and_nothing_else() {
     let world = World::new();
     let _daemon = world.start();
-    let steps = format!("control {}\nwait more\nprint the answer", world.isolated.root().join("c").display());
+    let steps = format!(
+        "control {}\nnote it listens\nwait more\nprint the answer",
+        world.isolated.root().join("c").display()
+    );
     let script = Script::new(&world, "dies", &steps);
     let running = Running::new(&mut script.typed(&world, "--seat dies"));
-    let root = script.wait("started")["pid"].as_u64().unwrap();
+    let root = script.wait("note")["pid"].as_u64().unwrap();
     running.process.signal(Signal::KILL);
     running.end();
     let root = Process::open(u32::try_from(root).unwrap()).unwrap().expect("it runs on");
