@@ -124,13 +124,13 @@ fn a_server_of_shims_that_is_gone_is_replaced() {
     let runs = || must(&mut world.client(), &command(&world, &["echo", "well"])).settled.and_then(|s| s.text);
     assert_eq!(servers().len(), 0, "nobody has asked for a turn");
     assert_eq!(runs().as_deref(), Some("well\n"));
-    let [first]: [Process; 1] = servers().try_into().ok().expect("one server");
+    let [first]: [Process; 1] = servers().try_into().expect("one server");
     assert_eq!(runs().as_deref(), Some("well\n"));
     assert_eq!(servers().iter().map(Process::pid).collect::<Vec<_>>(), [first.pid()], "it serves all turns");
     first.signal(Signal::KILL);
     assert!(first.wait(LIMIT));
     assert_eq!(runs().as_deref(), Some("well\n"));
-    let [second]: [Process; 1] = servers().try_into().ok().expect("one server");
+    let [second]: [Process; 1] = servers().try_into().expect("one server");
     daemon.stop();
     assert!(second.wait(LIMIT), "it goes with its daemon");
 }
