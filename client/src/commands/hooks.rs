@@ -9,11 +9,12 @@ use minder_proto::error::exit;
 use minder_proto::text;
 use serde::Serialize;
 
+use crate::hooks::change::{SandboxConfig, SandboxOffer};
 use crate::hooks::ours::Standing;
-use crate::hooks::{Change, HooksError, Scope, Settings, Surroundings, claude};
+use crate::hooks::{Change, HooksError, Pack, Scope, Settings, Surroundings, pack};
 
 /// Harnesses that minder will know and whose hooks this build cannot put in.
-pub const NOT_BUILT: &[&str] = &["codex", "opencode", "cursor", "pi", "gemini", "grok"];
+pub const NOT_BUILT: &[&str] = &["opencode", "cursor", "pi", "gemini", "grok"];
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,19 +73,19 @@ pub fn run(
     program: &str,
     output: &mut Output<'_>,
 ) -> Result<u8, HooksError> {
-    known(&options.harness)?;
+    let pack = known(&options.harness)?;
     if options.action == Action::Status {
-        return status(options, surroundings, program, output);
+        return status(pack, options, surroundings, program, output);
     }
     let scope = options.scope.unwrap_or(Scope::User);
-    let settings = Settings::read(surroundings, scope)?;
+    let settings = Settings::read(surroundings, pack, scope)?;
     warn(&settings, output.err)?;
     let path = settings.path().to_owned();
     let dry_run = options.dry_run || options.action == Action::Diff;
     let (change, would, is, unchanged) = if options.action == Action::Uninstall {
         (settings.uninstall()?, "would be taken out", "taken out", "nothing of minder's in it")
     } else {
-        for line in settings.standing(program)?.hindrances() {
+        for line in settings.standing(program)?.hindrances {
             writeln!(output.err, "minder: {}: {line}", show(&path))?;
         }
         (settings.install(program)?, "would be installed", "installed", "already installed")
@@ -100,27 +101,53 @@ pub fn run(
     };
     let code = if options.action == Action::Diff && diff.is_some() { exit::NO } else { exit::OK };
     if options.json {
-        print_json(
-            output.out,
-            &Done { harness: claude::HARNESS, scope, path: &path, result, dry_run, diff },
-        )?;
+        print_json(output.out, &Done { harness: pack.name, scope, path: &path, result, dry_run, diff })?;
     } else if let Some(diff) = diff {
         print_diff(output.out, &diff, options.terminal)?;
     } else if options.action != Action::Diff {
-        writeln!(output.out, "{} {}  {}: {result}", claude::HARNESS, scope.word(), show(&path))?;
+        writeln!(output.out, "{} {}  {}: {result}", pack.name, scope.word(), show(&path))?;
+    }
+    if result == "installed" {
+        say_what_is_left(pack, surroundings, output.err)?;
     }
     Ok(code)
 }
 
-/// Whether there is a pack for a harness; if not, why.
-pub fn known(harness: &str) -> Result<(), HooksError> {
-    if harness == claude::HARNESS {
-        Ok(())
-    } else if NOT_BUILT.contains(&harness) {
-        Err(HooksError::Usage(format!("hooks for {harness} are not built yet; there are those for claude")))
-    } else {
-        Err(HooksError::Usage(format!("no harness is called {}; there is claude", text::one_line(harness))))
+/// What only a person can do after an installation.
+fn say_what_is_left(
+    pack: &'static Pack,
+    surroundings: &Surroundings,
+    err: &mut dyn Write,
+) -> Result<(), HooksError> {
+    if pack.reader.reviews.is_some() {
+        writeln!(err, "minder: {}", pack.then)?;
     }
+    let Some(sandbox) = SandboxConfig::read(surroundings, pack)? else { return Ok(()) };
+    let (path, lines) = (show(sandbox.path()), sandbox.lines());
+    if matches!(sandbox.offer(), SandboxOffer::Given) {
+        return Ok(());
+    }
+    writeln!(
+        err,
+        "minder: what tools say from inside {}'s sandbox gets through with this in {path}:",
+        pack.title
+    )?;
+    for line in lines.lines() {
+        writeln!(err, "    {}", text::one_line(line))?;
+    }
+    Ok(())
+}
+
+/// The pack of a harness; if there is none, why.
+pub fn known(harness: &str) -> Result<&'static Pack, HooksError> {
+    let there = pack::names();
+    pack::of(harness).ok_or_else(|| {
+        HooksError::Usage(if NOT_BUILT.contains(&harness) {
+            format!("hooks for {harness} are not built yet; there are those for {there}")
+        } else {
+            format!("no harness is called {}; there are {there}", text::one_line(harness))
+        })
+    })
 }
 
 /// How one settings file stands.
@@ -131,17 +158,23 @@ struct Seen {
     state: &'static str,
     /// Programs that our commands run and that are not there.
     missing_programs: Vec<String>,
+    /// Events whose hooks the harness has not shown its user yet: it does not run them.
+    unreviewed: Vec<String>,
     standing: Standing,
 }
 
 impl Seen {
     fn is_well(&self) -> bool {
         let standing = &self.standing;
-        standing.is_current() && standing.hindrances().is_empty() && self.missing_programs.is_empty()
+        standing.is_current()
+            && standing.hindrances.is_empty()
+            && self.missing_programs.is_empty()
+            && self.unreviewed.is_empty()
     }
 }
 
 fn status(
+    pack: &'static Pack,
     options: &Options,
     surroundings: &Surroundings,
     program: &str,
@@ -150,9 +183,9 @@ fn status(
     let mut seen = Vec::new();
     let scopes = options.scope.map_or_else(|| vec![Scope::User, Scope::Project], |scope| vec![scope]);
     for scope in scopes {
-        let settings = Settings::read(surroundings, scope)?;
+        let settings = Settings::read(surroundings, pack, scope)?;
         // Nobody asked about the project's, and in the home folder it is the same file.
-        let same = surroundings.claude_settings(Scope::User) == settings.path();
+        let same = pack.file(surroundings, Scope::User) == settings.path();
         if options.scope.is_none() && scope == Scope::Project && (same || !settings.exists()) {
             continue;
         }
@@ -161,19 +194,18 @@ fn status(
         let missing_programs =
             standing.programs.iter().filter(|file| !Path::new(file).exists()).cloned().collect();
         let state = state(&standing);
-        seen.push(Seen { scope, path: settings.path().to_owned(), state, missing_programs, standing });
+        let unreviewed = settings.unreviewed(surroundings)?;
+        let path = settings.path().to_owned();
+        seen.push(Seen { scope, path, state, missing_programs, unreviewed, standing });
     }
     // In one place is enough, and what is in a second place must be well too.
     let installed: Vec<_> = seen.iter().filter(|one| !one.standing.is_absent()).collect();
     let well = !installed.is_empty() && installed.iter().all(|one| one.is_well());
     if options.json {
-        print_json(
-            output.out,
-            &serde_json::json!({ "harness": claude::HARNESS, "well": well, "scopes": seen }),
-        )?;
+        print_json(output.out, &serde_json::json!({ "harness": pack.name, "well": well, "scopes": seen }))?;
     } else {
         for one in &seen {
-            print_seen(output.out, one)?;
+            print_seen(output.out, pack, one)?;
         }
     }
     Ok(if well { exit::OK } else { exit::NO })
@@ -189,9 +221,9 @@ fn state(standing: &Standing) -> &'static str {
     }
 }
 
-fn print_seen(out: &mut dyn Write, seen: &Seen) -> io::Result<()> {
-    let Seen { scope, path, state, missing_programs, standing } = seen;
-    writeln!(out, "{} {}  {}: {state}", claude::HARNESS, scope.word(), show(path))?;
+fn print_seen(out: &mut dyn Write, pack: &Pack, seen: &Seen) -> io::Result<()> {
+    let Seen { scope, path, state, missing_programs, unreviewed, standing } = seen;
+    writeln!(out, "{} {}  {}: {state}", pack.name, scope.word(), show(path))?;
     if *state == "absent" {
         return Ok(());
     }
@@ -206,16 +238,17 @@ fn print_seen(out: &mut dyn Write, seen: &Seen) -> io::Result<()> {
         events("of another version or path", &standing.outdated),
         events("one too many", &standing.surplus),
         events("not there (the hooks do nothing)", missing_programs),
+        events("not reviewed yet, so not run", unreviewed),
     ];
     out.write_all(lines.concat().as_bytes())?;
-    for line in standing.hindrances() {
-        writeln!(out, "    {line}")?;
+    for line in &standing.hindrances {
+        writeln!(out, "    {}", text::one_line(line))?;
     }
     if *state == "outdated" {
         writeln!(
             out,
             "    minder hooks install {} --scope {} brings it up to date",
-            claude::HARNESS,
+            pack.name,
             scope.word()
         )?;
     }
@@ -224,7 +257,7 @@ fn print_seen(out: &mut dyn Write, seen: &Seen) -> io::Result<()> {
 
 /// Says what was wrong with a receipt.
 pub(super) fn warn(settings: &Settings, err: &mut dyn Write) -> io::Result<()> {
-    match &settings.warning {
+    match settings.warning() {
         Some(line) => writeln!(err, "minder: {}", text::one_line(line)),
         None => Ok(()),
     }

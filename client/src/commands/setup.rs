@@ -1,6 +1,6 @@
 //! `minder setup`: the whole installation in one command that may be repeated, and the whole way back.
 //!
-//! It finds the harness, shows what it would change, asks once, puts the hooks in, takes in what runs
+//! It finds the harnesses, shows what it would change, asks once, puts the hooks in, takes in what runs
 //! already, says who starts the daemon, sends one notice as a test and ends with what only a person can do.
 //! What needs the daemon is done by the caller's `Steps`.
 
@@ -14,10 +14,11 @@ use minder_proto::text;
 use serde::Serialize;
 
 use super::hooks::{Output, known, print_diff, print_json, show, warn};
+use crate::hooks::change::{SandboxConfig, SandboxOffer};
 use crate::hooks::ours::Standing;
 use crate::hooks::probe::{self, RunningAgent, TIME_LIMIT};
 use crate::hooks::service::Service;
-use crate::hooks::{Change, HooksError, Scope, Settings, Surroundings, claude};
+use crate::hooks::{Change, HooksError, Pack, Scope, Settings, Surroundings, pack};
 
 /// The command line of `setup`.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +40,7 @@ pub struct Options {
 }
 
 /// Programs of harnesses without a pack whose names mean nothing else.
-const OTHERS: &[&str] = &["codex", "opencode", "gemini", "grok"];
+const OTHERS: &[&str] = &["opencode", "gemini", "grok"];
 
 /// What became of one running session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +75,7 @@ pub trait Steps {
 /// Everything that was done, for `--json`.
 #[derive(Debug, Default, Serialize)]
 struct Report {
-    harness: Option<Found>,
+    harnesses: Vec<Found>,
     changes: Vec<Changed>,
     sessions: Vec<Session>,
     service: Option<String>,
@@ -106,6 +107,20 @@ struct Session {
     result: &'static str,
 }
 
+/// A change that was shown, and what it is when it is made.
+struct Shown {
+    change: Change,
+    done: &'static str,
+}
+
+/// A harness that is set up, and what keeps its hooks from running.
+struct Ready {
+    pack: &'static Pack,
+    program: PathBuf,
+    path: PathBuf,
+    hindrances: Vec<String>,
+}
+
 /// Runs the command for a minder at `program`; `service` is what there is on this machine.
 pub fn run(
     options: &Options,
@@ -115,12 +130,16 @@ pub fn run(
     steps: &mut dyn Steps,
     output: &mut Output<'_>,
 ) -> Result<u8, HooksError> {
+    let mut packs = Vec::new();
     for harness in &options.harnesses {
-        known(harness)?;
+        let pack = known(harness)?;
+        if !packs.iter().any(|known: &&Pack| known.name == pack.name) {
+            packs.push(pack);
+        }
     }
     let report = Report { dry_run: options.dry_run, undo: options.undo, ..Report::default() };
     let mut setup = Setup { options, surroundings, program, service, steps, output, report };
-    let code = if options.undo { setup.undo()? } else { setup.install()? };
+    let code = if options.undo { setup.undo(&packs)? } else { setup.install(&packs)? };
     if options.json {
         print_json(setup.output.out, &setup.report)?;
     }
@@ -138,70 +157,126 @@ struct Setup<'a, 'o> {
 }
 
 impl Setup<'_, '_> {
-    fn install(&mut self) -> Result<u8, HooksError> {
-        let Some(found) = self.find()? else { return Ok(exit::NO) };
-        let settings = Settings::read(self.surroundings, Scope::User)?;
-        warn(&settings, self.output.err)?;
-        let path = settings.path().to_owned();
-        let standing = settings.standing(self.program)?;
-        let hindrances = standing.hindrances();
-        match settings.install(self.program)? {
-            None => self.say("hooks", &format!("{}: already installed", show(&path)))?,
-            Some(change) => {
-                let summary = format!("{} {}; nothing else changes", hooks_words(&standing), show(&path));
-                if !self.change(change, &summary, "installed")? {
-                    return Ok(exit::NO);
+    fn install(&mut self, named: &[&'static Pack]) -> Result<u8, HooksError> {
+        let found = self.find(named)?;
+        if found.is_empty() {
+            return Ok(exit::NO);
+        }
+        let alone = found.len() == 1;
+        let (mut ready, mut shown) = (Vec::new(), Vec::new());
+        for (pack, program) in found {
+            match self.prepare(pack, program) {
+                Ok((one, changes)) => {
+                    ready.push(one);
+                    shown.extend(changes);
                 }
+                // One whose settings are broken keeps no other from being set up.
+                Err(error) if alone => return Err(error),
+                Err(error) => self.problem(pack.name, &text::one_line(&error.to_string()))?,
             }
+        }
+        if !self.change(shown)? {
+            return Ok(exit::NO);
         }
         if self.options.dry_run {
             self.say("then", "sessions that run would be taken in, and one notice sent as a test")?;
             self.say("service", self.service.line())?;
-            return Ok(exit::OK);
+            return Ok(if self.report.problems.is_empty() { exit::OK } else { exit::NO });
         }
-        self.adopt(&found)?;
+        for one in ready.iter().filter(|one| one.pack.lists_sessions) {
+            self.adopt(&one.program)?;
+        }
         let line = self.steps.service(self.service);
         self.report.service = self.step("service", line)?;
         let line = self.steps.test_notice();
         self.report.notice = self.step("notice", line)?;
-        self.last_words(&hindrances, &path)?;
+        self.last_words(&ready)?;
         Ok(if self.report.problems.is_empty() { exit::OK } else { exit::NO })
     }
 
-    /// The harness, and a line about each other one that is here.
-    fn find(&mut self) -> Result<Option<PathBuf>, HooksError> {
-        let found = probe::find_claude(self.surroundings);
-        if let Some(program) = &found {
-            let version = probe::version(program, TIME_LIMIT);
+    /// The harnesses, and a line about each other one that is here.
+    fn find(&mut self, named: &[&'static Pack]) -> Result<Vec<(&'static Pack, PathBuf)>, HooksError> {
+        let (mut all, mut refused) = (Vec::new(), None);
+        for pack in if named.is_empty() { pack::ALL } else { named } {
+            let Some(program) = probe::find(pack, self.surroundings) else {
+                if !named.is_empty() {
+                    return Err(HooksError::NotFound(format!("{} is not on PATH", pack.program.name)));
+                }
+                continue;
+            };
+            let version = probe::version(&program, TIME_LIMIT);
             let said = version.as_ref().map_or_else(|why| format!("(version unknown: {why})"), Clone::clone);
-            self.say(claude::HARNESS, &format!("{said}  {}", show(program)))?;
+            self.say(pack.name, &format!("{said}  {}", show(&program)))?;
             let version = version.ok();
-            if let Some(version) = version.as_deref().filter(|version| claude::is_too_old(version)) {
-                let [major, minor, patch] = claude::OLDEST_SEEN;
-                return Err(HooksError::Refused(format!(
-                    "claude {version} is older than {major}.{minor}.{patch}, the oldest whose hooks were tried: update it first"
-                )));
+            if let Some(version) = version.as_deref().filter(|version| pack.is_too_old(version)) {
+                let [major, minor, patch] = pack.program.oldest.unwrap_or_default();
+                let line = format!(
+                    "{} {version} is older than {major}.{minor}.{patch}, the oldest whose hooks were tried: update it first",
+                    pack.name
+                );
+                if !named.is_empty() {
+                    return Err(HooksError::Refused(line));
+                }
+                refused = refused.or(Some(line));
+                continue;
             }
-            self.report.harness = Some(Found { name: claude::HARNESS, program: program.clone(), version });
-        } else if !self.options.harnesses.is_empty() {
-            return Err(HooksError::NotFound("claude is not on PATH".to_owned()));
+            self.report.harnesses.push(Found { name: pack.name, program: program.clone(), version });
+            all.push((*pack, program));
         }
-        if self.options.harnesses.is_empty() {
+        match refused {
+            Some(line) if all.is_empty() => return Err(HooksError::Refused(line)),
+            Some(line) => self.problem("setup", &line)?,
+            None => {}
+        }
+        if named.is_empty() {
             for name in OTHERS {
                 if probe::find_program(name, self.surroundings.path.as_deref()).is_some() {
                     self.say(name, "found; minder has no hooks for it yet")?;
                 }
             }
         }
-        if found.is_none() {
-            self.say("setup", "no harness found (claude is not on PATH); nothing changed")?;
+        if all.is_empty() {
+            let programs: Vec<_> = pack::ALL.iter().map(|pack| pack.program.name).collect();
+            let line = format!("no harness found ({} not on PATH); nothing changed", programs.join(", "));
+            self.say("setup", &line)?;
         }
-        Ok(found)
+        Ok(all)
     }
 
-    /// Shows a change, and what it comes to; asks, makes it. False if the person said no.
-    fn change(&mut self, change: Change, summary: &str, done: &str) -> Result<bool, HooksError> {
-        let path = change.path().to_owned();
+    /// Works out what is to be changed for a harness, and shows it.
+    fn prepare(&mut self, pack: &'static Pack, program: PathBuf) -> Result<(Ready, Vec<Shown>), HooksError> {
+        let settings = Settings::read(self.surroundings, pack, Scope::User)?;
+        warn(&settings, self.output.err)?;
+        let path = settings.path().to_owned();
+        let standing = settings.standing(self.program)?;
+        let summary = format!("{} {}; nothing else changes", hooks_words(&standing), show(&path));
+        let mut shown = Vec::new();
+        match settings.install(self.program)? {
+            None => self.say("hooks", &format!("{}: already installed", show(&path)))?,
+            Some(change) => shown.push(self.show(change, &summary, "installed")?),
+        }
+        let mut hindrances = standing.hindrances;
+        if let Some(sandbox) = SandboxConfig::read(self.surroundings, pack)? {
+            let (config, lines) = (show(sandbox.path()), sandbox.lines());
+            match sandbox.offer() {
+                SandboxOffer::Given => {}
+                SandboxOffer::Change(change) => {
+                    let summary =
+                        format!("lets what tools say out of {}'s sandbox, into minder's spool", pack.title);
+                    shown.push(self.show(change, &summary, "lets tools speak")?);
+                }
+                SandboxOffer::ByHand => {
+                    let lines = text::one_line(&lines.replace('\n', " "));
+                    hindrances
+                        .push(format!("tools in its sandbox cannot speak without this in {config}: {lines}"));
+                }
+            }
+        }
+        Ok((Ready { pack, program, path, hindrances }, shown))
+    }
+
+    /// Shows a change, and what it comes to.
+    fn show(&mut self, change: Change, summary: &str, done: &'static str) -> Result<Shown, HooksError> {
         let diff = change.diff();
         if !self.options.json {
             print_diff(self.output.out, &diff, self.options.terminal)?;
@@ -209,12 +284,21 @@ impl Setup<'_, '_> {
         }
         // A long change scrolls away: what the question is about stands right above it.
         self.say("change", summary)?;
-        self.report.changes.push(Changed { path: path.clone(), diff, made: false });
-        if self.options.dry_run {
+        self.report.changes.push(Changed { path: change.path().to_owned(), diff, made: false });
+        Ok(Shown { change, done })
+    }
+
+    /// Asks once about all that was shown, and makes it. False if the person said no.
+    fn change(&mut self, shown: Vec<Shown>) -> Result<bool, HooksError> {
+        if self.options.dry_run || shown.is_empty() {
             return Ok(true);
         }
         if !self.options.yes {
-            match self.steps.ask("Change this file as shown?")? {
+            let question = match shown.len() {
+                1 => "Change this file as shown?".to_owned(),
+                n => format!("Change these {n} files as shown?"),
+            };
+            match self.steps.ask(&question)? {
                 Some(true) => {}
                 Some(false) => {
                     self.say("setup", "nothing changed")?;
@@ -227,11 +311,14 @@ impl Setup<'_, '_> {
                 }
             }
         }
-        change.make()?;
-        if let Some(last) = self.report.changes.last_mut() {
-            last.made = true;
+        for Shown { change, done } in shown {
+            let path = change.path().to_owned();
+            change.make()?;
+            for changed in self.report.changes.iter_mut().filter(|changed| changed.path == path) {
+                changed.made = true;
+            }
+            self.say("hooks", &format!("{}: {done}", show(&path)))?;
         }
-        self.say("hooks", &format!("{}: {done}", show(&path)))?;
         Ok(true)
     }
 
@@ -273,33 +360,36 @@ impl Setup<'_, '_> {
         Ok(())
     }
 
-    fn last_words(&mut self, hindrances: &[&str], path: &Path) -> Result<(), HooksError> {
-        for line in hindrances {
-            self.problem("for you", &format!("{}: {line}", show(path)))?;
+    fn last_words(&mut self, ready: &[Ready]) -> Result<(), HooksError> {
+        for one in ready {
+            for line in &one.hindrances {
+                self.problem("for you", &format!("{}: {}", show(&one.path), text::one_line(line)))?;
+            }
         }
         if self.service.ends_with_login() {
             let line = "the daemon ends with your last login; `loginctl enable-linger` keeps it";
             self.say("for you", line)?;
         }
-        self.say(
-            "for you",
-            "start `claude` in any terminal; sessions that run speak from their next prompt",
-        )?;
+        for one in ready {
+            self.say("for you", one.pack.then)?;
+        }
         self.say("undo", "minder setup --undo")
     }
 
-    fn undo(&mut self) -> Result<u8, HooksError> {
-        let settings = Settings::read(self.surroundings, Scope::User)?;
-        warn(&settings, self.output.err)?;
-        let path = settings.path().to_owned();
-        match settings.uninstall()? {
-            None => self.say("hooks", &format!("{}: nothing of minder's in it", show(&path)))?,
-            Some(change) => {
-                let summary = format!("takes minder's hooks out of {}; nothing else changes", show(&path));
-                if !self.change(change, &summary, "as it was before")? {
-                    return Ok(exit::NO);
-                }
+    fn undo(&mut self, named: &[&'static Pack]) -> Result<u8, HooksError> {
+        let mut shown = Vec::new();
+        for pack in if named.is_empty() { pack::ALL } else { named } {
+            match self.prepare_undo(pack) {
+                Ok(changes) => shown.extend(changes),
+                Err(error) if named.len() == 1 => return Err(error),
+                Err(error) => self.problem(pack.name, &text::one_line(&error.to_string()))?,
             }
+        }
+        if shown.is_empty() {
+            self.say("hooks", "nothing of minder's in any settings")?;
+        }
+        if !self.change(shown)? {
+            return Ok(exit::NO);
         }
         if !self.options.dry_run {
             match self.steps.undo_service(self.service) {
@@ -310,6 +400,25 @@ impl Setup<'_, '_> {
         }
         self.say("store", &format!("{}: kept", show(&self.surroundings.minder_home)))?;
         Ok(if self.report.problems.is_empty() { exit::OK } else { exit::NO })
+    }
+
+    /// Shows what is to be taken back of a harness, also of one that is gone.
+    fn prepare_undo(&mut self, pack: &'static Pack) -> Result<Vec<Shown>, HooksError> {
+        let settings = Settings::read(self.surroundings, pack, Scope::User)?;
+        warn(&settings, self.output.err)?;
+        let mut shown = Vec::new();
+        // What was put in last goes first: a folder that was made for both goes with the other.
+        let sandbox = SandboxConfig::read(self.surroundings, pack)?;
+        if let Some(change) = sandbox.and_then(SandboxConfig::take_back) {
+            let summary = format!("takes minder's spool out of {}'s sandbox again", pack.title);
+            shown.push(self.show(change, &summary, "as it was before")?);
+        }
+        if let Some(change) = settings.uninstall()? {
+            let path = show(change.path());
+            let summary = format!("takes minder's hooks out of {path}; nothing else changes");
+            shown.push(self.show(change, &summary, "as it was before")?);
+        }
+        Ok(shown)
     }
 
     /// A line, or a problem, of one of the caller's steps.

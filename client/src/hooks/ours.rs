@@ -85,29 +85,14 @@ pub struct Standing {
     pub surplus: Vec<String>,
     /// The programs that our commands run.
     pub programs: Vec<String>,
-    /// The settings switch all hooks off.
-    pub disabled: bool,
-    /// The text has comments or trailing commas.
-    pub lenient: bool,
+    /// What keeps the hooks of this file from running, a line for each.
+    pub hindrances: Vec<String>,
 }
 
 impl Standing {
     /// Whether all is as the pack has it.
     pub fn is_current(&self) -> bool {
         self.missing.is_empty() && self.outdated.is_empty() && self.surplus.is_empty()
-    }
-
-    /// What keeps the hooks of this file from running, a line for each.
-    pub fn hindrances(&self) -> Vec<&'static str> {
-        let mut lines = Vec::new();
-        if self.disabled {
-            lines.push("`disableAllHooks` is true in this file: no hook runs");
-        }
-        if self.lenient {
-            // Seen with 2.1.332; its start screen and `-p` say the same.
-            lines.push("this file has comments or trailing commas: Claude Code loads nothing of it");
-        }
-        lines
     }
 
     /// Whether nothing of ours is there.
@@ -140,9 +125,6 @@ pub fn compare(document: &Document, pack: &[(&'static str, Piece)]) -> Standing 
             }
         }
     }
-    let switch = document.root.as_ref().and_then(|root| root.member("disableAllHooks"));
-    standing.lenient = document.has_comments || document.has_trailing_commas;
-    standing.disabled = switch.is_some_and(|value| Piece::Bool(true).matches(value));
     standing
 }
 
@@ -193,7 +175,8 @@ pub fn check_form(text: &str, document: &Document, pack: &[(&'static str, Piece)
 
 #[cfg(test)]
 mod tests {
-    use super::super::{claude, json_text::parse};
+    use super::super::json_text::parse;
+    use super::super::packs::claude::PACK;
     use super::*;
 
     const MINE: &str =
@@ -222,9 +205,9 @@ mod tests {
 
     #[test]
     fn nothing_current_and_outdated_are_told_apart() {
-        let pack = claude::pack("/m");
-        let absent = compare(&parse("{\"disableAllHooks\": true}").unwrap(), &pack);
-        assert!(absent.is_absent() && absent.disabled && !absent.is_current());
+        let pack = PACK.groups("/m");
+        let absent = compare(&parse("{}").unwrap(), &pack);
+        assert!(absent.is_absent() && !absent.is_current());
         assert_eq!(absent.missing.len(), pack.len());
 
         let text = format!(r#"{{"hooks":{{"Stop":[{{"hooks":[{MINE}]}}],"Gone":[{{"hooks":[{MINE}]}}]}}}}"#);
@@ -235,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_form_that_takes_no_hooks_is_refused_with_its_place() {
-        let pack = claude::pack("/m");
+        let pack = PACK.groups("/m");
         let refused = |text: &str| {
             let error = check_form(text, &parse(text).unwrap(), &pack).expect_err("is refused");
             (error.line, error.column, error.what)

@@ -8,7 +8,7 @@ use super::memory::{Before, Memory};
 use super::ours::{Found, check_form, compare, find, is_slot, surplus};
 
 /// The hooks to put in: per event a group.
-pub type Pack = [(&'static str, Piece)];
+pub type Groups = [(&'static str, Piece)];
 
 /// A settings text with our hooks, and what has to be remembered to take them back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Installed {
 /// are exchanged where they stand.
 pub fn install(
     before: Option<&str>,
-    pack: &Pack,
+    pack: &Groups,
     memory: Option<&Memory>,
 ) -> Result<Option<Installed>, ParseError> {
     let Some(before) = before else { return Ok(Some(new_file(pack))) };
@@ -57,23 +57,23 @@ pub fn uninstall(text: &str, memory: Option<&Memory>) -> Result<Option<Before>, 
     Ok(Some(if made_file && holds_nothing(&parse(&left)?) { None } else { Some(left) }))
 }
 
-fn new_file(pack: &Pack) -> Installed {
+fn new_file(pack: &Groups) -> Installed {
     let style = Style::plain();
     let text = whole(pack).render(&style, "", false) + style.newline;
     let memory = Some(Memory::of_new_file(&text));
     Installed { text, memory }
 }
 
-fn whole(pack: &Pack) -> Piece {
+fn whole(pack: &Groups) -> Piece {
     Piece::Object(vec![("hooks", all_events(pack))])
 }
 
-fn all_events(pack: &Pack) -> Piece {
+fn all_events(pack: &Groups) -> Piece {
     Piece::Object(pack.iter().map(|(event, group)| (*event, Piece::Array(vec![group.clone()]))).collect())
 }
 
 /// Into a text in which nothing of ours stands.
-fn add(before: &str, pack: &Pack) -> Result<Installed, ParseError> {
+fn add(before: &str, pack: &Groups) -> Result<Installed, ParseError> {
     let (text, ranges) = insert_missing(before, pack)?.into_parts();
     let tells_all = remove_all(&text, &[])? == before;
     let memory = if tells_all {
@@ -85,7 +85,7 @@ fn add(before: &str, pack: &Pack) -> Result<Installed, ParseError> {
 }
 
 /// Into a text in which some of ours stand and which was edited since, or whose start is not remembered.
-fn exchange(before: &str, pack: &Pack, memory: Option<&Memory>) -> Result<Installed, ParseError> {
+fn exchange(before: &str, pack: &Groups, memory: Option<&Memory>) -> Result<Installed, ParseError> {
     let mut text = before.to_owned();
     loop {
         let document = parse(&text)?;
@@ -107,7 +107,7 @@ fn exchange(before: &str, pack: &Pack, memory: Option<&Memory>) -> Result<Instal
 }
 
 /// Adds every group of the pack that is not there.
-fn insert_missing(before: &str, pack: &Pack) -> Result<Added, ParseError> {
+fn insert_missing(before: &str, pack: &Groups) -> Result<Added, ParseError> {
     let mut added = Added::new(before);
     let document = parse(before)?;
     let style = Style::of(before, &document);
@@ -181,7 +181,7 @@ fn holds_only(text: &str, (container, index): (&Node, usize)) -> bool {
 }
 
 /// The containers of a text that are there and empty, by name.
-fn empty_containers(text: &str, pack: &Pack) -> Result<Vec<String>, ParseError> {
+fn empty_containers(text: &str, pack: &Groups) -> Result<Vec<String>, ParseError> {
     let document = parse(text)?;
     let Some(hooks) = document.root.as_ref().and_then(|root| root.member("hooks")) else {
         return Ok(Vec::new());
@@ -208,11 +208,11 @@ fn holds_nothing(document: &Document) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::claude;
+    use super::super::packs::claude::PACK;
     use super::*;
 
     fn put_in(before: Option<&str>, program: &str, memory: Option<&Memory>) -> Installed {
-        install(before, &claude::pack(program), memory).unwrap().expect("something was missing")
+        install(before, &PACK.groups(program), memory).unwrap().expect("something was missing")
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
             let installed = put_in(Some(text), "/m", None);
             assert_eq!(installed.memory, None, "{text}");
             assert_eq!(uninstall(&installed.text, None).unwrap(), Some(Some(text.to_owned())));
-            assert_eq!(install(Some(&installed.text), &claude::pack("/m"), None).unwrap(), None);
+            assert_eq!(install(Some(&installed.text), &PACK.groups("/m"), None).unwrap(), None);
         }
     }
 
@@ -277,7 +277,7 @@ mod tests {
         assert!(second.text.contains(foreign));
         assert!(!second.text.contains("\"Other\""));
         assert_eq!(second.memory.as_ref().unwrap().exact, None);
-        assert_eq!(install(Some(&second.text), &claude::pack("/new"), None).unwrap(), None);
+        assert_eq!(install(Some(&second.text), &PACK.groups("/new"), None).unwrap(), None);
         let left = uninstall(&second.text, second.memory.as_ref()).unwrap().unwrap().unwrap();
         let expected = "{\n  \"hooks\": {\n    \"Stop\": [\n      {\"hooks\": [{\"type\": \"command\", \"command\": \"true\"}]}\n    ]\n  }\n}\n";
         assert_eq!(left, expected);
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn copies_and_merged_commands_become_one_set() {
         let first = put_in(Some("{}"), "/m", None);
-        let group = claude::pack("/m").iter().find(|(event, _)| *event == "Stop").unwrap().1.clone();
+        let group = PACK.groups("/m").iter().find(|(event, _)| *event == "Stop").unwrap().1.clone();
         let group = group.render(&Style::plain(), "", true);
         let merged =
             group.replace("\"hooks\": [", "\"hooks\": [{\"type\": \"command\", \"command\": \"true\"}, ");

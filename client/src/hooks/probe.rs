@@ -15,7 +15,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::place::Surroundings;
+use super::pack::Pack;
+use super::place::{Scope, Surroundings};
 
 /// How long a harness may take to answer.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -43,12 +44,14 @@ pub struct RunningAgent {
     pub kind: Option<String>,
 }
 
-/// The program of Claude Code: from `PATH`, else from where its own installers put it.
-pub fn find_claude(surroundings: &Surroundings) -> Option<PathBuf> {
-    find_program("claude", surroundings.path.as_deref()).or_else(|| {
-        let elsewhere =
-            [surroundings.home.join(".local/bin/claude"), surroundings.claude_folder().join("local/claude")];
-        elsewhere.into_iter().find(|file| is_program(file))
+/// The program of a harness: from `PATH`, else from where its own installers put it.
+pub fn find(pack: &Pack, surroundings: &Surroundings) -> Option<PathBuf> {
+    let known = &pack.program;
+    find_program(known.name, surroundings.path.as_deref()).or_else(|| {
+        let settings = pack.file(surroundings, Scope::User);
+        let beside = known.below_settings.iter().map(|below| settings.with_file_name(below));
+        let home = known.below_home.iter().map(|below| surroundings.home.join(below));
+        home.chain(beside).find(|file| is_program(file))
     })
 }
 

@@ -43,7 +43,7 @@ fn a_file_behind_a_link_keeps_link_mode_and_everything_else() {
 fn no_file_and_no_folder_are_no_file_and_no_folder_again() {
     for scope in [Scope::User, Scope::Project] {
         let place = Place::new();
-        let file = place.surroundings.claude_settings(scope);
+        let file = place.file("claude", scope);
         let with = |action| Options { scope: Some(scope), ..options(action) };
         assert_eq!(place.hooks_with(PROGRAM, &with(Action::Install)).code(), 0);
         assert!(
@@ -182,7 +182,7 @@ fn other_harnesses_are_refused_by_name() {
     let place = Place::new();
     let tree = place.tree();
     for (harness, words) in
-        [("codex", "not built yet"), ("grok", "not built yet"), ("clod", "no harness is called clod")]
+        [("pi", "not built yet"), ("grok", "not built yet"), ("clod", "no harness is called clod")]
     {
         for action in [Action::Install, Action::Uninstall, Action::Status, Action::Diff] {
             let ran = place.hooks_with(PROGRAM, &Options { harness: harness.to_owned(), ..options(action) });
@@ -265,7 +265,7 @@ fn the_command_works_wherever_minder_is_and_is_silent_where_it_is_not() {
         let mut place = Place::new();
         let folder = place.home().join(odd);
         fs_err::create_dir(&folder).unwrap();
-        place.surroundings.claude_config_dir = Some(place.home().join(format!("{odd} conf")));
+        place.surroundings.variables.insert("CLAUDE_CONFIG_DIR", place.home().join(format!("{odd} conf")));
         let program = folder.join("minder");
         // Says with what it was called and whether the shell is still there.
         script(&program, "echo \"$*\"; echo $PPID; cat >&2; exit 2");

@@ -1,7 +1,7 @@
 //! Whatever a settings file looks like: what goes in comes out again to the byte, and nothing else moves.
 
-use minder_client::hooks::claude::pack;
 use minder_client::hooks::json_text::{Node, Piece, parse};
+use minder_client::hooks::packs::claude::PACK;
 use minder_client::hooks::plan::{install, uninstall};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -155,7 +155,7 @@ proptest! {
     #[test]
     fn what_goes_in_comes_out_to_the_byte(tree in settings(), dice in prop::collection::vec(any::<u8>(), 1..64)) {
         let start = written(&tree, &dice);
-        let pack = pack("/opt/minder");
+        let pack = PACK.groups("/opt/minder");
         let Ok(installed) = install(Some(&start), &pack, None) else {
             // `hooks` or an event of another kind: refused, nothing to see.
             return Ok(());
@@ -189,8 +189,8 @@ proptest! {
     #[test]
     fn an_upgrade_leaves_no_trace_either(tree in settings(), dice in prop::collection::vec(any::<u8>(), 1..64)) {
         let start = written(&tree, &dice);
-        let Ok(Some(first)) = install(Some(&start), &pack("/old/minder"), None) else { return Ok(()) };
-        let second = install(Some(&first.text), &pack("/opt/minder"), first.memory.as_ref()).unwrap().unwrap();
+        let Ok(Some(first)) = install(Some(&start), &PACK.groups("/old/minder"), None) else { return Ok(()) };
+        let second = install(Some(&first.text), &PACK.groups("/opt/minder"), first.memory.as_ref()).unwrap().unwrap();
         prop_assert!(!second.text.contains("/old/minder"));
         prop_assert_eq!(meaning(&second.text), meaning(&first.text.replace("/old/minder", "/opt/minder")));
         let left = uninstall(&second.text, second.memory.as_ref()).unwrap();

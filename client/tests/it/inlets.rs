@@ -11,9 +11,9 @@ use std::time::Duration;
 use minder_client::commands::hook::payload;
 use minder_client::follow::book::Book;
 use minder_client::follow::feed::Feed;
-use minder_client::hooks::claude::pack;
 use minder_client::hooks::json_text::parse;
 use minder_client::hooks::memory::Memory;
+use minder_client::hooks::packs::claude::PACK;
 use minder_client::hooks::plan::{install, uninstall};
 use minder_client::hooks::receipt::Receipts;
 use minder_client::rpc::{Client, Endpoint, Start};
@@ -89,7 +89,7 @@ pub fn hook(bytes: &[u8]) {
 /// the byte.
 pub fn settings(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let pack = pack("/usr/bin/minder");
+    let pack = PACK.groups("/usr/bin/minder");
     let document = match parse(text) {
         Ok(document) => document,
         Err(error) => {
@@ -134,7 +134,7 @@ pub fn receipt(bytes: &[u8]) {
 
 fn harmless(memory: &Memory) {
     let text = "{\"model\": \"opus\"}\n";
-    let pack = pack("/usr/bin/minder");
+    let pack = PACK.groups("/usr/bin/minder");
     assert_eq!(uninstall(text, Some(memory)).unwrap(), None, "there is nothing of ours in it");
     let installed = install(Some(text), &pack, Some(memory)).unwrap().unwrap();
     let taken = uninstall(&installed.text, Some(memory)).unwrap().unwrap();

@@ -17,6 +17,7 @@ mod hooks_property;
 mod hostile;
 mod inlets;
 mod listings;
+mod packs;
 mod pipes;
 mod place;
 mod reference;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use minder_client::commands::hooks::{Action, Options, Output, run};
-use minder_client::hooks::{HooksError, Scope, Surroundings};
+use minder_client::hooks::{HooksError, Scope, Surroundings, pack};
 
 /// The program whose hooks are put in.
 pub const PROGRAM: &str = "/opt/minder/bin/minder";
@@ -46,7 +46,7 @@ impl Place {
         }
         let surroundings = Surroundings {
             home: real.join("home"),
-            claude_config_dir: None,
+            variables: BTreeMap::new(),
             here: real.join("project"),
             path: Some(real.join("bin").into_os_string()),
             minder_home: real.join("store"),
@@ -67,7 +67,12 @@ impl Place {
     }
 
     pub fn settings(&self) -> PathBuf {
-        self.surroundings.claude_settings(Scope::User)
+        self.file("claude", Scope::User)
+    }
+
+    /// The file of a harness's pack.
+    pub fn file(&self, harness: &str, scope: Scope) -> PathBuf {
+        pack::of(harness).unwrap().file(&self.surroundings, scope)
     }
 
     pub fn bytes(&self) -> Vec<u8> {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use minder_client::commands::setup::{Adopted, Options, Steps, run};
+use minder_client::hooks::Scope;
 use minder_client::hooks::probe::RunningAgent;
 use minder_client::hooks::service::Service;
 
@@ -170,7 +171,7 @@ fn undo_takes_all_back_to_the_byte_and_keeps_the_store() {
 
     let ran = setup(&place, &Options { undo: true, ..Options::default() }, &mut Noted::default());
     assert_eq!(ran.code(), 0);
-    assert!(ran.out.contains("nothing of minder's in it"));
+    assert!(ran.out.starts_with("hooks     nothing of minder's in any settings\n"), "{}", ran.out);
 }
 
 #[test]
@@ -192,16 +193,16 @@ fn without_a_harness_it_says_so() {
     let ran = setup(&place, &yes(), &mut Noted::default());
     assert_eq!(
         (ran.code(), ran.out.as_str()),
-        (1, "setup     no harness found (claude is not on PATH); nothing changed\n")
+        (1, "setup     no harness found (claude, codex not on PATH); nothing changed\n")
     );
     let named = Options { harnesses: vec!["claude".to_owned()], ..yes() };
     assert_eq!(setup(&place, &named, &mut Noted::default()).code(), 2);
     assert!(!place.settings().exists());
 
-    script(&bin(&place).join("codex"), "exit 9");
+    script(&bin(&place).join("gemini"), "exit 9");
     let ran = setup(&place, &yes(), &mut Noted::default());
-    assert!(ran.out.starts_with("codex     found; minder has no hooks for it yet\n"), "{}", ran.out);
-    for name in ["codex", "vim"] {
+    assert!(ran.out.starts_with("gemini    found; minder has no hooks for it yet\n"), "{}", ran.out);
+    for name in ["gemini", "vim"] {
         let named = Options { harnesses: vec!["claude".to_owned(), name.to_owned()], ..yes() };
         assert_eq!(setup(&place, &named, &mut Noted::default()).code(), 64, "{name}");
     }
@@ -247,6 +248,12 @@ fn a_harness_older_than_any_that_was_tried_is_not_touched() {
     let ran = setup(&place, &yes(), &mut Noted::default());
     assert_eq!(ran.code(), 3, "{ran:?}");
     assert!(!place.settings().exists());
+    // Nor does it keep another from being set up.
+    script(&bin(&place).join("codex"), "echo codex-cli 0.171.0");
+    let ran = setup(&place, &yes(), &mut Noted::default());
+    assert_eq!(ran.code(), 1, "{ran:?}");
+    assert!(ran.err.starts_with("minder: setup: claude 2.1.99 is older than 2.1.197"), "{}", ran.err);
+    assert!(!place.settings().exists() && place.file("codex", Scope::User).exists());
 }
 
 #[test]
@@ -270,7 +277,7 @@ fn json_is_one_object() {
     let place = listing();
     let options = Options { json: true, ..yes() };
     let json = setup(&place, &options, &mut Noted::default()).json();
-    assert_eq!(json["harness"]["version"], "2.1.332");
+    assert_eq!(json["harnesses"][0]["version"], "2.1.332");
     assert_eq!((&json["changes"][0]["made"], &json["problems"]), (&true.into(), &serde_json::json!([])));
     assert_eq!(
         json["sessions"][0],
@@ -280,4 +287,80 @@ fn json_is_one_object() {
     let undo = Options { undo: true, ..options };
     let json = setup(&place, &undo, &mut Noted::default()).json();
     assert_eq!((&json["undo"], &json["changes"][0]["made"]), (&true.into(), &true.into()));
+}
+
+/// A place with a Codex beside that harness, whose configuration is this.
+fn with_codex(config: Option<&str>) -> Place {
+    let place = listing();
+    script(&bin(&place).join("codex"), "echo codex-cli 0.171.0");
+    if let Some(config) = config {
+        fs_err::create_dir(place.home().join(".codex")).unwrap();
+        fs_err::write(place.home().join(".codex/config.toml"), config).unwrap();
+    }
+    place
+}
+
+#[test]
+fn several_harnesses_are_asked_about_once_and_all_taken_back() {
+    let config = "model = \"x\"\n# end";
+    let place = with_codex(Some(config));
+    let codex = place.home().join(".codex");
+    let before: Vec<_> = place.tree().into_keys().collect();
+    let mut steps = Noted { answer: Some(true), ..Noted::default() };
+    let ran = setup(&place, &Options::default(), &mut steps);
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    assert_eq!(steps.log[0], "ask Change these 3 files as shown?");
+    assert_eq!(steps.log.iter().filter(|line| line.starts_with("ask")).count(), 1);
+    let spool = place.surroundings.minder_home.join("spool");
+    let hooks = codex.join("hooks.json").display().to_string();
+    for line in [
+        format!("change    adds hooks for 9 events to {hooks}; nothing else changes\n"),
+        "change    lets what tools say out of Codex's sandbox, into minder's spool\n".to_owned(),
+        format!("hooks     {hooks}: installed\n"),
+        format!("hooks     {}: lets tools speak\n", codex.join("config.toml").display()),
+        format!("+writable_roots = [\"{}\"] # minder-hook\n", spool.display()),
+        "for you   start `codex` and answer \"Hooks need review\": before that it runs none of them\n"
+            .to_owned(),
+    ] {
+        assert!(ran.out.contains(&line), "{line} in {}", ran.out);
+    }
+    let again = setup(&place, &Options::default(), &mut Noted::default());
+    assert_eq!(again.code(), 0);
+    assert!(!again.out.contains("change "), "{}", again.out);
+
+    let mut steps = Noted { answer: Some(true), ..Noted::default() };
+    let undone = setup(&place, &Options { undo: true, ..Options::default() }, &mut steps);
+    assert_eq!((undone.code(), steps.log[0].as_str()), (0, "ask Change these 3 files as shown?"));
+    assert_eq!(fs_err::read_to_string(codex.join("config.toml")).unwrap(), config);
+    let calls = bin(&place).join("calls");
+    let store = &place.surroundings.minder_home;
+    let after: Vec<_> = place.tree().into_keys().filter(|path| *path != calls && path != store).collect();
+    assert_eq!(after, before, "nothing else is left");
+}
+
+#[test]
+fn one_harness_that_is_named_is_the_only_one() {
+    let place = with_codex(None);
+    let codex = Options { harnesses: vec!["codex".to_owned(), "codex".to_owned()], ..yes() };
+    let ran = setup(&place, &codex, &mut Noted::default());
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    assert!(!ran.out.contains("claude") && !place.settings().exists(), "{}", ran.out);
+    setup(&place, &Options { harnesses: vec!["claude".to_owned()], ..yes() }, &mut Noted::default());
+    setup(&place, &Options { undo: true, ..codex }, &mut Noted::default());
+    assert!(!place.home().join(".codex").exists() && place.settings().exists());
+}
+
+#[test]
+fn a_harness_with_broken_settings_keeps_no_other_from_being_set_up() {
+    let place = with_codex(Some("[sandbox_workspace_write]\nwritable_roots = 7\n"));
+    fs_err::write(place.home().join(".codex/hooks.json"), "{").unwrap();
+    let ran = setup(&place, &yes(), &mut Noted::default());
+    assert_eq!(ran.code(), 1, "{ran:?}");
+    assert!(ran.err.contains("minder: codex: ") && ran.err.contains("hooks.json:1:2: "), "{}", ran.err);
+    assert!(place.settings().exists());
+    // And what cannot be changed by a program is left to a person, with the words for it.
+    fs_err::write(place.home().join(".codex/hooks.json"), "").unwrap();
+    let ran = setup(&place, &yes(), &mut Noted::default());
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err.contains("[sandbox_workspace_write] writable_roots = [\"/"), "{}", ran.err);
 }

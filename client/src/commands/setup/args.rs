@@ -9,9 +9,10 @@ use crate::cli::Outcome;
 use crate::commands::hooks::{self, Output};
 use crate::context::Context;
 use crate::fault::CommandError;
+use crate::hooks::packs::claude;
 use crate::hooks::probe::RunningAgent;
 use crate::hooks::service::{self, Service};
-use crate::hooks::{Surroundings, claude, command};
+use crate::hooks::{Surroundings, command};
 use crate::link::{Link, as_caller};
 use crate::printer;
 
@@ -78,7 +79,7 @@ impl Steps for Through {
     fn adopt(&mut self, agent: &RunningAgent) -> Result<Adopted, String> {
         let adopt = Adopt {
             caller: self.caller.clone(),
-            harness: claude::HARNESS.to_owned(),
+            harness: claude::PACK.name.to_owned(),
             harness_id: agent.session_id.clone(),
             pid: i32::try_from(agent.pid).map_err(|e| e.to_string())?,
             dir: agent.cwd.clone(),
