@@ -14,7 +14,7 @@ use crate::hooks::ours::Standing;
 use crate::hooks::{Change, HooksError, Pack, Scope, Settings, Surroundings, pack};
 
 /// Harnesses that minder will know and whose hooks this build cannot put in.
-pub const NOT_BUILT: &[&str] = &["opencode", "cursor", "pi", "gemini", "grok"];
+pub const NOT_BUILT: &[&str] = &["gemini", "cursor", "grok"];
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,9 +119,7 @@ fn say_what_is_left(
     surroundings: &Surroundings,
     err: &mut dyn Write,
 ) -> Result<(), HooksError> {
-    if pack.reader.reviews.is_some() {
-        writeln!(err, "minder: {}", pack.then)?;
-    }
+    writeln!(err, "minder: {}", pack.then)?;
     let Some(sandbox) = SandboxConfig::read(surroundings, pack)? else { return Ok(()) };
     let (path, lines) = (show(sandbox.path()), sandbox.lines());
     if matches!(sandbox.offer(), SandboxOffer::Given) {

@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::hooks::{Output, known, print_diff, print_json, show, warn};
 use crate::hooks::change::{SandboxConfig, SandboxOffer};
 use crate::hooks::ours::Standing;
+use crate::hooks::pack::Body;
 use crate::hooks::probe::{self, RunningAgent, TIME_LIMIT};
 use crate::hooks::service::Service;
 use crate::hooks::{Change, HooksError, Pack, Scope, Settings, Surroundings, pack};
@@ -40,7 +41,7 @@ pub struct Options {
 }
 
 /// Programs of harnesses without a pack whose names mean nothing else.
-const OTHERS: &[&str] = &["opencode", "gemini", "grok"];
+const OTHERS: &[&str] = &["gemini", "grok"];
 
 /// What became of one running session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -249,7 +250,7 @@ impl Setup<'_, '_> {
         warn(&settings, self.output.err)?;
         let path = settings.path().to_owned();
         let standing = settings.standing(self.program)?;
-        let summary = format!("{} {}; nothing else changes", hooks_words(&standing), show(&path));
+        let summary = format!("{} {}; nothing else changes", words(pack, &standing), show(&path));
         let mut shown = Vec::new();
         match settings.install(self.program)? {
             None => self.say("hooks", &format!("{}: already installed", show(&path)))?,
@@ -415,7 +416,10 @@ impl Setup<'_, '_> {
         }
         if let Some(change) = settings.uninstall()? {
             let path = show(change.path());
-            let summary = format!("takes minder's hooks out of {path}; nothing else changes");
+            let summary = match &pack.body {
+                Body::Script(what, _) => format!("removes minder's {what} {path}"),
+                Body::Groups(_) => format!("takes minder's hooks out of {path}; nothing else changes"),
+            };
             shown.push(self.show(change, &summary, "as it was before")?);
         }
         Ok(shown)
@@ -456,7 +460,16 @@ impl Setup<'_, '_> {
     }
 }
 
-/// What an installation does to a file, up to the file's name.
+/// What an installation does to a harness's file, up to the file's name.
+fn words(pack: &Pack, standing: &Standing) -> String {
+    match &pack.body {
+        Body::Groups(_) => hooks_words(standing),
+        Body::Script(what, _) if standing.programs.is_empty() => format!("makes minder's {what}"),
+        Body::Script(what, _) => format!("brings minder's {what} up to date in"),
+    }
+}
+
+/// What it does to settings with events in them.
 fn hooks_words(standing: &Standing) -> String {
     let events = |n: usize| if n == 1 { "1 event".to_owned() } else { format!("{n} events") };
     match (standing.missing.len(), standing.outdated.len() + standing.surplus.len()) {

@@ -8,12 +8,13 @@ use super::hindrance;
 use super::json_text::{Document, ParseError, parse};
 use super::memory::Memory;
 use super::ours::{Standing, check_form, compare};
-use super::pack::Pack;
+use super::pack::{Body, Pack};
 use super::place::{Scope, Surroundings};
 use super::plan;
 use super::receipt::{Receipt, Receipts};
 use super::replace::{Snapshot, remove_empty};
 use super::sandbox::{self, Offer};
+use super::script;
 
 /// A file as it was when it was looked at, with what is remembered of it.
 #[derive(Debug)]
@@ -108,6 +109,9 @@ impl Settings {
 
     /// How they stand to the pack for a program.
     pub fn standing(&self, program: &str) -> Result<Standing, HooksError> {
+        if let Some(wanted) = script::text(self.pack, program) {
+            return Ok(script::compare(self.pack, self.script()?, &wanted));
+        }
         let groups = self.pack.groups(program);
         let (text, document) = self.parsed()?;
         check_form(text, &document, &groups).map_err(|error| self.looked.broken(error))?;
@@ -128,6 +132,11 @@ impl Settings {
 
     /// The change that puts the hooks in; nothing if they are there as they should be.
     pub fn install(self, program: &str) -> Result<Option<Change>, HooksError> {
+        if let Some(wanted) = script::text(self.pack, program) {
+            let is_there = self.script()? == Some(&wanted);
+            let keeps = Keeps::Receipt(None);
+            return Ok((!is_there).then_some(Change { looked: self.looked, after: Some(wanted), keeps }));
+        }
         let text = self.looked.snapshot.text.as_deref();
         let installed = plan::install(text, &self.pack.groups(program), self.looked.memory())
             .map_err(|error| self.looked.broken(error))?;
@@ -141,8 +150,23 @@ impl Settings {
     /// The change that takes them out; nothing if none is there.
     pub fn uninstall(self) -> Result<Option<Change>, HooksError> {
         let Some(text) = &self.looked.snapshot.text else { return Ok(None) };
+        if matches!(self.pack.body, Body::Script(..)) {
+            let ours = script::is_ours(text);
+            return Ok(ours.then_some(Change { looked: self.looked, after: None, keeps: Keeps::Nothing }));
+        }
         let left = plan::uninstall(text, self.looked.memory()).map_err(|error| self.looked.broken(error))?;
         Ok(left.map(|after| Change { looked: self.looked, after, keeps: Keeps::Nothing }))
+    }
+
+    /// The file of minder's own that is there; somebody else's of that name is an error.
+    fn script(&self) -> Result<Option<&str>, HooksError> {
+        match self.looked.snapshot.text.as_deref() {
+            Some(text) if !script::is_ours(text) => {
+                let what = "is somebody else's".to_owned();
+                Err(HooksError::NoSettings { path: self.path().to_owned(), what })
+            }
+            text => Ok(text),
+        }
     }
 
     fn parsed(&self) -> Result<(&str, Document), HooksError> {

@@ -3,7 +3,8 @@
 //!
 //! `pack` is what is known of a harness, `packs` holds one for each, `command` their command texts. `plan` says what a
 //! settings text becomes (`ours` finds what is there, `json_text` changes it byte by byte, `memory` is what has to be
-//! kept to take it back); `sandbox` says the same of Codex's configuration. `place` says whose file it is; only
+//! kept to take it back); `script` does for a file
+//! of our own, `sandbox` for Codex's configuration. `place` says whose file it is; only
 //! `replace` and `receipt` write. `change` puts it together: a change that is shown first and then made. `hindrance`
 //! knows what keeps hooks from running that are there. `probe` and `service` look at the machine for `setup`.
 
@@ -23,6 +24,7 @@ pub mod probe;
 pub mod receipt;
 mod replace;
 pub mod sandbox;
+pub mod script;
 pub mod service;
 
 pub use change::{Change, Settings};

@@ -59,6 +59,8 @@ pub struct UserPlace {
 pub enum Body {
     /// A JSON object with `hooks`, in it a list of groups for each event.
     Groups(&'static [Event]),
+    /// A file of minder's own, which the harness runs: what it is called, and the parts of its text.
+    Script(&'static str, &'static [&'static str]),
 }
 
 /// One event of a pack.
@@ -91,7 +93,8 @@ pub struct Reader {
 pub const WAITER_TIMEOUT: u64 = 2_000_000;
 
 /// Every pack, in the order in which they are shown.
-pub const ALL: &[&Pack] = &[&packs::claude::PACK, &packs::codex::PACK];
+pub const ALL: &[&Pack] =
+    &[&packs::claude::PACK, &packs::codex::PACK, &packs::opencode::PACK, &packs::pi::PACK];
 
 /// The pack of a harness.
 pub fn of(harness: &str) -> Option<&'static Pack> {
@@ -114,7 +117,7 @@ impl Pack {
 
     /// What a minder at `program` puts into the lists of events.
     pub fn groups(&self, program: &str) -> Vec<(&'static str, Piece)> {
-        let Body::Groups(events) = &self.body;
+        let Body::Groups(events) = &self.body else { return Vec::new() };
         events.iter().map(|event| (event.name, self.group(event, program))).collect()
     }
 

@@ -1,4 +1,7 @@
-//! The packs, one file for each harness. What is in them was seen with the real program unless it says otherwise.
+//! The packs, one file for each harness. What is in them was seen with the real program unless it says otherwise. `plugin/`
+//! has the sources of those that a harness runs in itself.
 
 pub mod claude;
 pub mod codex;
+pub mod opencode;
+pub mod pi;

@@ -1,0 +1,80 @@
+
+export const Minder = async ({ client, directory }) => {
+  const known = new Map()
+
+  // A conversation that a person can speak to; nothing for a sub-agent's.
+  function conversation(id, info) {
+    if (!id) return undefined
+    if (!known.has(id)) known.set(id, begin(id, info).catch(() => known.delete(id) && undefined))
+    return known.get(id)
+  }
+
+  async function begin(id, info) {
+    info ??= (await client.session.get({ path: { id } })).data
+    if (!info || info.parentID) return undefined
+    const one = new Conversation(id, info.directory ?? directory, "startup", async (text) => {
+      // As the person's last message was: another agent may do what theirs may not.
+      const body = { ...one.as, parts: [{ type: "text", text }] }
+      await client.session.promptAsync({ path: { id }, body })
+    })
+    return one
+  }
+
+  async function lastAnswer(id) {
+    const messages = (await client.session.messages({ path: { id }, query: { limit: 5 } })).data ?? []
+    const answer = messages.findLast((message) => message.info.role === "assistant")
+    return textOf(answer?.parts ?? [])
+  }
+
+  function textOf(parts) {
+    return parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text).join("\n")
+  }
+
+  async function heard({ type, properties }) {
+    if (type === "session.created") return void (await conversation(properties.info?.id, properties.info))
+    const one = await known.get(properties?.sessionID ?? properties?.info?.id)
+    if (!one) return
+    if (type === "permission.asked") {
+      const { permission, patterns, metadata } = properties
+      one.tell("PermissionRequest", { tool_name: permission, tool_input: { command: patterns?.join(" "), ...metadata } })
+    } else if (type === "permission.replied") {
+      one.tell("PermissionReplied")
+    } else if (type === "session.error" && one.running) {
+      one.running = false
+      const { name, data } = properties.error ?? {}
+      if (name === "MessageAbortedError") one.tell("Interrupt")
+      else one.tell("StopFailure", { error: data?.message ?? name ?? "unknown" })
+    } else if (type === "session.idle" && one.running) {
+      one.running = false
+      one.tell("Stop", { last_assistant_message: await lastAnswer(one.id) })
+    } else if (type === "session.compacted") {
+      one.tell("PostCompact")
+    } else if (type === "session.deleted") {
+      known.delete(one.id)
+      await one.end("deleted")
+    }
+  }
+
+  return {
+    event: async ({ event }) => heard(event).catch(() => {}),
+    "chat.message": async ({ sessionID }, { message, parts }) => {
+      const one = await conversation(sessionID)
+      if (!one) return
+      one.running = true
+      one.as = { agent: message.agent, model: message.model }
+      await one.tell("UserPromptSubmit", { prompt: textOf(parts) })
+      const text = one.takeContext()
+      if (text) {
+        const id = `prt_zz${Date.now().toString(16)}${Math.random().toString(16).slice(2, 10)}`
+        parts.push({ id, sessionID, messageID: message.id, type: "text", text, synthetic: true })
+      }
+    },
+    "tool.execute.after": async ({ sessionID, tool, args }) => {
+      const one = await known.get(sessionID)
+      await one?.tell("PostToolUse", { tool_name: tool, tool_input: args })
+    },
+    "shell.env": async ({ sessionID }, { env }) => {
+      if (sessionID) env.MINDER_SESSION = `${HARNESS}:${sessionID}`
+    },
+  }
+}
