@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::hooks::change::{SandboxConfig, SandboxOffer};
 use crate::hooks::ours::Standing;
+use crate::hooks::pack::Body;
 use crate::hooks::{Change, HooksError, Pack, Scope, Settings, Surroundings, pack};
 
 /// Harnesses that minder will know and whose hooks this build cannot put in.
@@ -119,7 +120,9 @@ fn say_what_is_left(
     surroundings: &Surroundings,
     err: &mut dyn Write,
 ) -> Result<(), HooksError> {
-    writeln!(err, "minder: {}", pack.then)?;
+    if pack.reader.reviews.is_some() || matches!(pack.body, Body::Script(..)) {
+        writeln!(err, "minder: {}", pack.then)?;
+    }
     let Some(sandbox) = SandboxConfig::read(surroundings, pack)? else { return Ok(()) };
     let (path, lines) = (show(sandbox.path()), sandbox.lines());
     if matches!(sandbox.offer(), SandboxOffer::Given) {

@@ -20,6 +20,7 @@ mod listings;
 mod packs;
 mod pipes;
 mod place;
+mod plugins;
 mod reference;
 mod refusals;
 mod scene;

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use minder_client::commands::hooks::{Action, Options};
+use minder_client::hooks::pack::Body;
 use minder_client::hooks::{Scope, pack};
 
 use crate::place::{PROGRAM, Place, Ran, options, script};
@@ -33,7 +34,8 @@ fn samples(harness: &str) -> Vec<PathBuf> {
 
 #[test]
 fn install_install_uninstall_leaves_the_files_of_every_harness_as_they_were() {
-    for harness in pack::ALL.iter().map(|pack| pack.name).filter(|name| *name != "claude") {
+    let groups = pack::ALL.iter().filter(|pack| matches!(pack.body, Body::Groups(_)));
+    for harness in groups.map(|pack| pack.name).filter(|name| *name != "claude") {
         for sample in samples(harness) {
             let start = fs_err::read(&sample).unwrap();
             let name = sample.display();
@@ -148,4 +150,33 @@ fn h9_what_is_there_and_dead_is_said() {
     assert!(status().out.contains("`version` is no name that it may have"), "{}", status().out);
     fs_err::write(&file, format!("// mine\n{text}")).unwrap();
     assert!(status().out.contains("Codex loads nothing of it"), "{}", status().out);
+}
+
+#[test]
+fn a_file_of_minders_own_is_replaced_by_a_newer_one_and_never_a_file_of_somebody_else() {
+    for pack in pack::ALL.iter().filter(|pack| matches!(pack.body, Body::Script(..))) {
+        let place = Place::new();
+        let file = place.file(pack.name, Scope::User);
+        hooks(&place, pack.name, Action::Install);
+        let text = fs_err::read_to_string(&file).unwrap();
+        assert!(text.contains(&format!("const PROGRAM = \"{PROGRAM}\"\n")), "{text}");
+        let older = format!("{text}// of an older version\n").replace(PROGRAM, "/old/minder");
+        fs_err::write(&file, older).unwrap();
+        let status = hooks(&place, pack.name, Action::Status);
+        assert!(status.out.contains(": outdated\n    runs: /old/minder\n"), "{}", status.out);
+        assert!(hooks(&place, pack.name, Action::Diff).out.contains("-// of an older version\n"));
+        assert_eq!(hooks(&place, pack.name, Action::Install).code(), 0);
+        assert_eq!(fs_err::read_to_string(&file).unwrap(), text);
+        fs_err::remove_file(&file).unwrap();
+
+        fs_err::write(&file, "export default () => {}\n").unwrap();
+        let tree = place.tree();
+        for action in [Action::Install, Action::Diff, Action::Status] {
+            let ran = hooks(&place, pack.name, action);
+            assert_eq!(ran.code(), 65, "{action:?} {ran:?}");
+            assert!(ran.code.unwrap_err().to_string().ends_with("is somebody else's; nothing was written"));
+        }
+        assert!(hooks(&place, pack.name, Action::Uninstall).out.ends_with("nothing of minder's in it\n"));
+        assert_eq!(place.tree(), tree, "{}", pack.name);
+    }
 }
