@@ -264,7 +264,7 @@ impl Setup<'_, '_> {
                 SandboxOffer::Change(change) => {
                     let summary =
                         format!("lets what tools say out of {}'s sandbox, into minder's spool", pack.title);
-                    shown.push(self.show(change, &summary, "lets tools speak")?);
+                    shown.push(self.show(*change, &summary, "lets tools speak")?);
                 }
                 SandboxOffer::ByHand => {
                     let lines = text::one_line(&lines.replace('\n', " "));

@@ -66,7 +66,7 @@ pub enum SandboxOffer {
     /// It lets through what tools say.
     Given,
     /// This change would.
-    Change(Change),
+    Change(Box<Change>),
     /// A person has to write it.
     ByHand,
 }
@@ -207,7 +207,8 @@ impl SandboxConfig {
             Offer::ByHand => SandboxOffer::ByHand,
             Offer::Change { text, memory } => {
                 let keeps = Keeps::Receipt(Some(memory));
-                SandboxOffer::Change(Change { looked: self.looked, after: Some(text), keeps })
+                let change = Change { looked: self.looked, after: Some(text), keeps };
+                SandboxOffer::Change(Box::new(change))
             }
         }
     }

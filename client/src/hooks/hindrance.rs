@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use super::json_text::{Document, Piece};
+use super::json_text::{Document, Node, Piece};
 use super::ours::find;
 use super::pack::Reader;
 
 /// What in the text itself does, a line for each.
 pub fn in_text(document: &Document, reader: &Reader) -> Vec<String> {
     let mut lines = Vec::new();
-    let members = document.root.as_ref().map(|root| root.members()).unwrap_or_default();
+    let members = document.root.as_ref().map(Node::members).unwrap_or_default();
     if let Some(switch) = reader.switch
         && document
             .root

@@ -109,9 +109,9 @@ fn without_line(text: &str, folder: &str) -> Option<String> {
     // A table that somebody put more into stays.
     let before: Table = text.parse().ok()?;
     let alone = before.get(TABLE).and_then(Value::as_table).is_some_and(|table| table.len() == 1);
-    let stays = |line: &&str| {
-        !is_root(line) && !(alone && ours(line) && line.trim_start().starts_with(&format!("[{TABLE}]")))
-    };
+    let header = format!("[{TABLE}]");
+    let is_header = |line: &str| alone && ours(line) && line.trim_start().starts_with(&header);
+    let stays = |line: &&str| !is_root(line) && !is_header(line);
     let left: String = text.split_inclusive('\n').filter(stays).collect();
     (less(left.parse::<Table>().ok()?, folder) == less(before, folder)).then_some(left)
 }
