@@ -21,7 +21,7 @@ pub struct ChannelOptions {
 
 /// The word of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+pub enum Kind {
     /// The session asks: minder inbox take.
     Mailbox,
     /// The harness asks at its own boundaries.
@@ -42,9 +42,18 @@ impl ChannelOptions {
             (Some(Kind::Exec), false) => Ok(Some(Channel::Exec { argv: self.program })),
             (Some(Kind::Headless), _) => Ok(Some(Channel::Headless { argv: self.program })),
             (_, false) => Err(CommandError::usage("a program after -- is for --channel exec or headless")),
-            (Some(Kind::Mailbox), true) => Ok(Some(Channel::Mailbox)),
-            (Some(Kind::Hook), true) => Ok(Some(Channel::Hook)),
-            (None, true) => Ok(None),
+            (kind, true) => Ok(kind.and_then(Kind::plain)),
+        }
+    }
+}
+
+impl Kind {
+    /// The channel, where it needs no more than its word.
+    pub fn plain(self) -> Option<Channel> {
+        match self {
+            Self::Mailbox => Some(Channel::Mailbox),
+            Self::Hook => Some(Channel::Hook),
+            Self::Exec | Self::Headless => None,
         }
     }
 }

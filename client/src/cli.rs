@@ -84,6 +84,10 @@ pub struct Noun {
 pub enum SessionCommand {
     /// Register a session; in an agent's shell, this very conversation
     New(commands::new::NewArgs),
+    /// Start a worker: register a session, start its harness, give it its first message
+    Launch(commands::launch::LaunchArgs),
+    /// Start a session's harness again, in its newest conversation
+    Relaunch(commands::relaunch::RelaunchArgs),
     /// List sessions, those that want somebody first
     Ls(commands::ls::LsArgs),
     /// Show one session: its record, what waits for it, what happened last
@@ -142,6 +146,8 @@ impl SessionCommand {
     fn run(self, context: &mut Context) -> Outcome {
         match self {
             Self::New(args) => commands::new::run(args, context),
+            Self::Launch(args) => commands::launch::run(args, context),
+            Self::Relaunch(args) => commands::relaunch::run(args, context),
             Self::Ls(args) => commands::ls::run(&args, context),
             Self::Show(args) => commands::show::run(&args, context),
             Self::State(args) => commands::state::run(args, context),

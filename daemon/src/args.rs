@@ -11,6 +11,7 @@ minderd minds coding-agent sessions for one user. `minder` starts it when it is 
 Usage: minderd [--foreground] [--ready-fd N]
        minderd --check|--repair [PATH] [--json]
        minderd shim [FOLDER|--serve]
+       minderd start DOOR
 
       --foreground   log to standard error instead of the store's log file
       --ready-fd N   tell a starter on descriptor N: `ready`, or `error <exit code> <line>`
@@ -21,6 +22,7 @@ Usage: minderd [--foreground] [--ready-fd N]
       --help         print this and exit
       shim           mind the one turn whose folder that is, or this is started in; the daemon does it
       --serve        be the process of which the daemon's shims are copies; standard input is its socket
+      start          become the program that the daemon says at that socket; tmux does it, in a window for a session
 
 The store is $MINDER_HOME, else $XDG_STATE_HOME/minder. A second daemon of one store exits 73.
 ";
@@ -53,6 +55,8 @@ pub enum Wish {
     Shims,
     /// Be the shim of the turn whose folder this is, or the one that this process is in.
     Shim(Option<PathBuf>),
+    /// Become what the daemon says at this socket.
+    Start(PathBuf),
     /// Print the version.
     Version,
     /// Print the help.
@@ -81,6 +85,10 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Wish, ArgsError
         }
         let folder = args.next_if(|arg| !arg.as_encoded_bytes().starts_with(b"-")).map(PathBuf::from);
         return args.next().map_or(Ok(Wish::Shim(folder)), |arg| Err(ArgsError::Unknown(arg)));
+    }
+    if args.next_if(|arg| arg == "start").is_some() {
+        let door = args.next().map(PathBuf::from).filter(|_| args.peek().is_none());
+        return door.map(Wish::Start).ok_or(ArgsError::Unknown("start".into()));
     }
     while let Some(arg) = args.next() {
         match arg.to_str() {

@@ -10,6 +10,7 @@ pub mod faults;
 pub mod folder;
 pub mod hook;
 pub mod identity;
+pub mod launch;
 pub mod lock;
 pub mod log;
 pub mod logfile;

@@ -15,6 +15,7 @@ use minder_daemon::exit::Failure;
 use minder_daemon::faults;
 use minder_daemon::folder::{FolderError, Wide};
 use minder_daemon::hook::{Hooks, StatusFiles};
+use minder_daemon::launch::{self, Launcher};
 use minder_daemon::lock::{self, Claim, LockError, StartLock, StoreLock};
 use minder_daemon::log::{self, Sink};
 use minder_daemon::oversize;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Ok(Wish::Repair { path, json }) => return repair_store(path, json),
         Ok(Wish::Shim(folder)) => return shim::main(folder.as_deref()),
         Ok(Wish::Shims) => return shim::server::serve(),
+        Ok(Wish::Start(door)) => return complain(&launch::main(&door)),
         Ok(Wish::Help) => return print(args::HELP, exit::OK),
         Ok(Wish::Version) => return print(&format!("minderd {}\n", minder_proto::VERSION), exit::OK),
         Err(error) => return complain(&Failure::new(exit::USAGE, error)),
@@ -238,12 +240,15 @@ impl Daemon {
         tokio::spawn(Arc::clone(&status).run());
         tokio::spawn(lifetime::run(database.clone()));
         let hooks = Hooks::new(database.clone(), Arc::clone(&delivery), status);
+        let launcher = Launcher::new(database.clone(), Arc::clone(&delivery))?;
+        launcher.take_up().await;
         let context = Context {
             process,
             store: database.clone(),
             delivery: Arc::clone(&delivery),
             turns: turns.clone(),
             hooks,
+            launcher,
             started,
         };
         let context = Arc::new(context);
@@ -257,6 +262,7 @@ impl Daemon {
         server::store::register(&mut methods);
         server::turn::register(&mut methods);
         server::account::register(&mut methods);
+        server::launch::register(&mut methods);
 
         // What was left in the spool is taken before the first call. Then the processes that ended meanwhile are said:
         // what was left may tell that a turn was over before its process was.

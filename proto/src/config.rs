@@ -40,6 +40,8 @@ pub struct Config {
     pub turn: Turn,
     /// Sessions whose messages are turns.
     pub headless: Headless,
+    /// Sessions whose process minder starts.
+    pub launch: Launch,
 }
 
 /// `adopt.*`
@@ -289,6 +291,20 @@ pub enum Overflow {
     Fail,
 }
 
+/// `launch.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Launch {
+    /// How long a harness whose hooks tell of its start may be silent before its session says `asking` (default 60 s).
+    pub ready: Span,
+}
+
+impl Default for Launch {
+    fn default() -> Self {
+        Self { ready: Span::from_secs(60) }
+    }
+}
+
 /// `headless.*`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -375,7 +391,7 @@ pub enum ConfigError {
 
 /// Keys that a variable may set: `adopt.mode` is `MINDER_ADOPT_MODE`. The windows of a turn have variables of their own,
 /// which the caller of a turn sets and `turn::policy` reads.
-pub const KEYS: [&str; 29] = [
+pub const KEYS: [&str; 30] = [
     "adopt.mode",
     "adopt.ignore",
     "adopt.text",
@@ -405,6 +421,7 @@ pub const KEYS: [&str; 29] = [
     "turn.oom_score_adj",
     "headless.batch",
     "headless.capacity",
+    "launch.ready",
 ];
 
 /// The variable of a key.
@@ -536,6 +553,7 @@ fn check(config: &Config) -> Result<(), (&'static str, String)> {
         ("follow.backstop", config.follow.backstop),
         ("turn.timeout", config.turn.timeout.unwrap_or(Span::from_secs(1))),
         ("turn.finish_timeout", config.turn.finish_timeout),
+        ("launch.ready", config.launch.ready),
     ] {
         if span.0.is_zero() {
             return Err((key, "must be longer than 0".to_owned()));

@@ -10,6 +10,8 @@ pub enum Hold {
     Busy,
     /// A permission dialog or a question to the person is open.
     Dialog,
+    /// Its harness was started and is not up yet.
+    NotReady,
     /// The session's process is gone, or its channel does not answer.
     Offline,
     /// The conversation is being compacted.
@@ -28,9 +30,10 @@ pub enum Hold {
 
 impl Hold {
     /// Every reason.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Busy,
         Self::Dialog,
+        Self::NotReady,
         Self::Offline,
         Self::Compacting,
         Self::NoWakePath,
@@ -45,6 +48,7 @@ impl Hold {
         match self {
             Self::Busy => "busy",
             Self::Dialog => "dialog",
+            Self::NotReady => "not-ready",
             Self::Offline => "offline",
             Self::Compacting => "compacting",
             Self::NoWakePath => "no-wake-path",
@@ -60,6 +64,7 @@ impl Hold {
         match self {
             Self::Busy => "the end of the turn that runs",
             Self::Dialog => "an answer to the dialog that is open",
+            Self::NotReady => "its harness being up",
             Self::Offline => "its harness running again",
             Self::Compacting => "the end of the compaction",
             Self::NoWakePath => {

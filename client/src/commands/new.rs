@@ -80,7 +80,7 @@ pub fn run(args: NewArgs, context: &mut Context) -> Outcome {
 }
 
 /// The absolute path of a folder that is there.
-fn folder(path: &Path) -> Result<String, CommandError> {
+pub(super) fn folder(path: &Path) -> Result<String, CommandError> {
     let real = std::fs::canonicalize(path)
         .map_err(|e| CommandError::usage(format!("--dir {}: {e}", path.display())))?;
     if !real.is_dir() {

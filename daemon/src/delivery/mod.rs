@@ -83,6 +83,11 @@ impl Delivery {
         self.changes.listen(None)
     }
 
+    /// A bell that rings at every commit that touches a session, for as long as it is held.
+    pub fn changes_of(&self, session: SessionId) -> Arc<Notify> {
+        self.changes.listen(Some(Party::Session(session)))
+    }
+
     /// Forgets the pause before the next attempt for a session, and looks at its queue.
     pub fn try_now(&self, session: SessionId) {
         {

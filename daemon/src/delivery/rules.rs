@@ -53,7 +53,9 @@ pub fn hold(record: &SessionRecord, waiter: bool) -> Option<Hold> {
         return None;
     }
     let turn = record.turn.as_ref();
-    if record.process.as_ref().is_some_and(|p| p.ended.is_some()) {
+    if record.launch.as_ref().is_some_and(|launch| launch.pending) {
+        Some(Hold::NotReady)
+    } else if record.process.as_ref().is_some_and(|p| p.ended.is_some()) {
         Some(Hold::Offline)
     } else if turn.is_some_and(|t| t.dialog.is_some()) {
         Some(Hold::Dialog)

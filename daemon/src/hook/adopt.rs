@@ -5,7 +5,7 @@ use std::time::Duration;
 use minder_proto::config::AdoptMode;
 use minder_proto::error::Fault;
 use minder_proto::id::SessionId;
-use minder_proto::record::{Channel, Process};
+use minder_proto::record::{Channel, Process, SessionRecord};
 use minder_proto::rpc::HookEnv;
 use minder_proto::stamp::Stamp;
 
@@ -43,7 +43,19 @@ pub fn session_of(
         Origin::Peer(_) => named(harness, env, txn.now()),
         Origin::Spooled(said) => named(harness, env, *said),
     };
-    if let Some(id) = txn.state().by_binding(harness, &payload.session_id) {
+    let bound = txn.state().by_binding(harness, &payload.session_id);
+    // What the daemon started is the session that it was started for; a program that it started may start the harness.
+    if let Some(id) = launched(txn, harness, origin).filter(|id| bound.is_none_or(|bound| bound == *id)) {
+        if bound.is_none() {
+            let why = if let Heard::Begins { source } = heard { source.as_str() } else { "startup" };
+            bind(txn, id, harness, &payload.session_id, why, payload.transcript_path.clone())?;
+        }
+        if process.is_some() {
+            txn.edit(id, |r| r.process.clone_from(&process))?;
+        }
+        return known(txn, id, payload, process, origin);
+    }
+    if let Some(id) = bound {
         return known(txn, id, payload, process, origin);
     }
     if let (Heard::Begins { source }, Some(process)) = (heard, &process)
@@ -78,8 +90,24 @@ pub fn session_of(
         process,
         adopted: true,
         said: origin.said(),
+        launch: None,
     };
     create(txn, born).map(Some)
+}
+
+/// The session of this harness whose process the daemon started, where that is one above the hook, or the one that started
+/// the harness, and nothing was heard of it yet.
+fn launched(txn: &Txn<'_>, harness: &str, origin: &Origin) -> Option<SessionId> {
+    let Origin::Peer(ancestry) = origin else { return None };
+    let starts = |process: &Process| {
+        let fits = |r: &SessionRecord| {
+            r.launch.as_ref().is_some_and(|launch| launch.pending)
+                && r.harness.as_deref().is_none_or(|h| h == harness)
+        };
+        txn.state().by_process(process).find(|s| fits(&s.record)).map(|s| s.record.id)
+    };
+    let above = || process_of(ancestry.harness()?.ppid);
+    ancestry.iter().find_map(|a| starts(&a.process)).or_else(|| starts(&above()?))
 }
 
 /// A known conversation: its own process, a new one after the old is dead, or a second writer (nothing is written).
@@ -114,6 +142,10 @@ fn known(
                 r.turn = None;
             }
             r.process = Some(process);
+            // Somebody else started this one: it is not taken away with the session.
+            if let Some(launch) = &mut r.launch {
+                launch.pane = None;
+            }
         })?;
     }
     if payload.transcript_path.is_some() && payload.transcript_path != transcript {

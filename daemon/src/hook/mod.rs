@@ -17,6 +17,7 @@ use crate::delivery::Delivery;
 use crate::delivery::mailbox::give_back;
 use crate::delivery::waiters::PATIENCE;
 use crate::identity::Ancestry;
+use crate::session;
 use crate::store::{HOOK_KEY, State, Store, Txn};
 
 mod adopt;
@@ -105,6 +106,7 @@ impl Hooks {
                 else {
                     return Ok(react::Reaction::default());
                 };
+                session::came_up(txn, session)?;
                 let at = react::At { files, told: &told, said: origin.said() };
                 let reaction = react::react(txn, session, at, heard)?;
                 if !txn.is_unchanged() {

@@ -12,12 +12,15 @@ pub struct Ending {
 }
 
 /// What to do about a session whose process has ended; nothing if it goes on in another process, or if this was noted
-/// already. An error is said where work was cut short: in `working`, and where a hook had said that the session asks,
+/// already. An error is said where work was cut short: in `working`, in `queued` with a first message that it has not taken, and where a hook had said that the session asks,
 /// since nobody can answer a dialog that is gone. What the session itself declared stands.
 pub fn decide(record: &SessionRecord, ended: &Process) -> Option<Ending> {
     record.process.as_ref().filter(|p| p.is(ended) && p.ended.is_none())?;
+    // Of one that is being started whoever starts it tells.
+    let starting = record.launch.as_ref().is_some_and(|launch| launch.pending);
     let cut_short = match record.state {
-        State::Working => true,
+        _ if starting => false,
+        State::Working | State::Queued => true,
         State::Asking => record.state_by == Author::Hook,
         _ => false,
     };
@@ -51,7 +54,8 @@ mod tests {
     fn an_error_is_said_only_where_work_was_cut_short() {
         for state in State::ALL {
             for by in [Author::Agent, Author::Hook, Author::Runner, Author::Operator, Author::Minder] {
-                let cut_short = state == State::Working || (state == State::Asking && by == Author::Hook);
+                let cut_short = matches!(state, State::Working | State::Queued)
+                    || (state == State::Asking && by == Author::Hook);
                 let ending = decide(&record(state, by, Some(process())), &process()).unwrap();
                 let note = cut_short.then(|| "claude (pid 4121) is gone".to_owned());
                 assert_eq!(ending.error, note, "{state:?} by {by:?}");

@@ -1,6 +1,7 @@
 //! Asking the kernel about one process: whether it still is, and a handle that becomes readable when it ends.
 
 use minder_proto::record::Process;
+use rustix::process::Signal;
 
 /// What is known of a process.
 #[derive(Debug)]
@@ -22,6 +23,30 @@ pub fn look(process: &Process) -> Look {
     }
 }
 
+/// True if exactly this process runs.
+pub fn is_alive(process: &Process) -> bool {
+    matches!(look(process), Look::Lives(_))
+}
+
+/// Waits for the end of exactly this process; for ever where the kernel does not tell.
+pub async fn ended(process: &Process) {
+    match look(process) {
+        Look::Ended => {}
+        Look::Lives(handle) => match handle.watch() {
+            Ok(watched) => watched.ended().await,
+            Err(_) => std::future::pending().await,
+        },
+        Look::Unknown(_) => std::future::pending().await,
+    }
+}
+
+/// Signals exactly this process, if it runs.
+pub fn signal(process: &Process, signal: Signal) {
+    if let Look::Lives(handle) = look(process) {
+        handle.signal(signal);
+    }
+}
+
 pub use system::Handle;
 
 /// Linux: pidfd.
@@ -33,7 +58,7 @@ mod system {
     use minder_proto::record::Process;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::io::Errno;
-    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
     use super::Look;
     use crate::readable::Readable;
@@ -46,6 +71,11 @@ mod system {
         /// A wait for its end. To be made within a runtime.
         pub fn watch(self) -> io::Result<Watched> {
             Readable::new(self.0).map(Watched)
+        }
+
+        /// Signals it; nothing where it has ended by now.
+        pub fn signal(&self, signal: Signal) {
+            let _ = pidfd_send_signal(&self.0, signal);
         }
     }
 
@@ -105,6 +135,11 @@ mod system {
     impl Handle {
         /// Never called.
         pub fn watch(self) -> io::Result<Watched> {
+            match self.0 {}
+        }
+
+        /// Never called.
+        pub fn signal(&self, _signal: rustix::process::Signal) {
             match self.0 {}
         }
     }

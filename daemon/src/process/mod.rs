@@ -2,11 +2,11 @@
 //! happens. What an end means for a session is decided in [`decide`]; [`kernel`] asks the kernel; [`ends`] is the task
 //! that keeps one handle for each bound process.
 //!
-//! Uses: `store`, `session`, `identity`, `readable`. Used by: the daemon's start.
+//! Uses: `store`, `session`, `identity`, `readable`. Used by: the daemon's start, `launch`.
 
 pub mod decide;
 pub mod ends;
 pub mod kernel;
 
 pub use ends::{Bindings, Ends, Waiting};
-pub use kernel::{Look, look};
+pub use kernel::{Look, ended, is_alive, look, signal};

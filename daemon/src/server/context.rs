@@ -15,6 +15,7 @@ use super::daemon::Process;
 use crate::delivery::Delivery;
 use crate::hook::Hooks;
 use crate::identity::{Ancestry, Who, who, who_left};
+use crate::launch::Launcher;
 use crate::session::{self, Lookup};
 use crate::store::{State, Store, Txn};
 use crate::turn::Turns;
@@ -31,6 +32,8 @@ pub struct Context {
     pub turns: Turns,
     /// Hooks.
     pub hooks: Hooks,
+    /// What starts the processes of sessions.
+    pub launcher: Launcher,
     /// What `daemon.status` shows of the start.
     pub started: Started,
 }

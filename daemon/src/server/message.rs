@@ -65,19 +65,24 @@ async fn answered(ctx: &Context, end: &str) -> Result<Answered, Fault> {
     Ok(Answered { at, from: receipt.from, seq, thread })
 }
 
-/// Accepts a message.
-pub(super) async fn send(ctx: &Context, call: Send, origin: Origin) -> Result<SendAnswer, Fault> {
-    let most = ctx.store.config().message.max_bytes;
-    if call.body.len() > most {
-        let message = format!("a message has at most {most} bytes, this one {}", call.body.len());
+/// Refuses a text that is no message.
+pub(super) fn check_body(body: &str, most: usize) -> Result<(), Fault> {
+    if body.len() > most {
+        let message = format!("a message has at most {most} bytes, this one {}", body.len());
         return Err(Fault::new(Kind::TooLarge, message));
     }
-    if call.body.is_empty() {
+    if body.is_empty() {
         return Err(Fault::new(Kind::InvalidParams, "a message without text"));
     }
-    if call.body.contains('\0') {
+    if body.contains('\0') {
         return Err(Fault::new(Kind::InvalidState, "a message cannot hold a NUL byte"));
     }
+    Ok(())
+}
+
+/// Accepts a message.
+pub(super) async fn send(ctx: &Context, call: Send, origin: Origin) -> Result<SendAnswer, Fault> {
+    check_body(&call.body, ctx.store.config().message.max_bytes)?;
     let replies = match &call.reply_to {
         Some(end) => Some(answered(ctx, end).await?),
         None => None,

@@ -119,6 +119,7 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
                         process,
                         adopted: false,
                         said: None,
+                        launch: None,
                     },
                 )?;
                 let (env, env_names) = kept;
@@ -150,7 +151,7 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
 }
 
 /// What turns that no caller starts get of the environment in which their session was made.
-fn kept_for_turns(
+pub(super) fn kept_for_turns(
     channel: Option<&Channel>,
     harness: Option<&str>,
     environment: &BTreeMap<String, String>,
@@ -309,7 +310,8 @@ async fn set(ctx: &Context, call: Set, origin: Origin) -> Result<SetAnswer, Faul
 
 async fn close(ctx: &Context, call: Close, origin: Origin) -> Result<CloseAnswer, Fault> {
     check_note(call.note.as_deref())?;
-    ctx.store
+    let (answer, ours) = ctx
+        .store
         .write_on_files(move |txn, files| {
             let who = origin.who(call.caller.as_ref(), txn.state(), files.home())?;
             who.party()?;
@@ -317,13 +319,18 @@ async fn close(ctx: &Context, call: Close, origin: Origin) -> Result<CloseAnswer
             let by =
                 if who.session().is_some() && !who.by_operator { Author::Agent } else { Author::Operator };
             let closed = session::close(txn, files, id, call.note, by, call.recall)?;
-            Ok(CloseAnswer {
+            let answer = CloseAnswer {
                 session: id,
                 label: closed.label,
                 dead: closed.dead,
                 recalled: closed.recalled,
                 left_running: closed.left_running,
-            })
+            };
+            Ok((answer, closed.ours))
         })
-        .await
+        .await?;
+    if let Some(process) = ours {
+        ctx.launcher.end(process);
+    }
+    Ok(answer)
 }

@@ -7,7 +7,7 @@ use minder_proto::error::Fault;
 use minder_proto::event::{About, Author, Class, Message, NoticeKind, Receipt, cut};
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::queue::Entry;
-use minder_proto::record::ClosedLine;
+use minder_proto::record::{ClosedLine, Process};
 use minder_proto::snapshot;
 use minder_proto::text::{first_line, one_line};
 
@@ -24,6 +24,8 @@ pub struct Closed {
     pub recalled: usize,
     /// Its process, where it runs on.
     pub left_running: Option<i32>,
+    /// Its process, where that was started for it: whoever closes it ends that.
+    pub ours: Option<Process>,
 }
 
 /// Closes a session.
@@ -73,7 +75,9 @@ pub fn close(
         // A watcher whose folder is gone does not keep this session open.
         let _ = txn.post(Party::Session(watcher.watcher), notice);
     }
-    Ok(Closed { label: record.label, dead: dead.len(), recalled, left_running: left.map(|p| p.pid) })
+    let ours = record.launch.is_some_and(|launch| launch.pane.is_some());
+    let (ours, left) = if ours { (left, None) } else { (None, left) };
+    Ok(Closed { label: record.label, dead: dead.len(), recalled, left_running: left.map(|p| p.pid), ours })
 }
 
 /// Takes back what a session sent and nobody was given yet.

@@ -8,7 +8,9 @@ use minder_proto::event::Author;
 use minder_proto::id::SessionId;
 use minder_proto::label;
 use minder_proto::limits;
-use minder_proto::record::{Binding, Channel, Process, SessionRecord, TitleSource, WatchSource, Watcher};
+use minder_proto::record::{
+    Binding, Channel, Launch, Process, SessionRecord, TitleSource, WatchSource, Watcher,
+};
 use minder_proto::stamp::Stamp;
 use minder_proto::state::{State, StateSet};
 
@@ -39,6 +41,8 @@ pub struct Born {
     pub adopted: bool,
     /// When its arrival was said, where that was not now.
     pub said: Option<Stamp>,
+    /// How minder is about to start its process: it is `queued` until that is up.
+    pub launch: Option<Launch>,
 }
 
 /// Registers it.
@@ -90,7 +94,7 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
         account: None,
         created: now,
         adopted: born.adopted,
-        state: State::Idle,
+        state: if born.launch.is_some() { State::Queued } else { State::Idle },
         state_at: born.said.unwrap_or(now),
         state_by: Author::Minder,
         turn_end: false,
@@ -108,7 +112,7 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
         env_names: Vec::new(),
         circuit: None,
         account_hold: None,
-        launch: None,
+        launch: born.launch,
         unknown: serde_json::Map::new(),
     })?;
     if let Some(parent) = born.parent {

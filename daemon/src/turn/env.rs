@@ -54,14 +54,39 @@ const NO_SECRETS: [&str; 25] = [
     "VERTEX_REGION_*",
 ];
 
+/// What a program in a terminal of its own is given beside: where the person's screen, editor and pages are.
+const TERMINAL: [&str; 9] = [
+    "COLORTERM",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "EDITOR",
+    "NO_COLOR",
+    "NVM_*",
+    "PAGER",
+    "VISUAL",
+    "WAYLAND_DISPLAY",
+];
+
 /// What names somebody else's session, turn or place: given to nobody, whatever else allows it.
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 19] = [
     "MINDER_*",
     "CLAUDECODE",
-    "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_MESSAGING_*",
+    "CLAUDE_CODE_SESSION_*",
     "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
+    "CODEX_SANDBOX*",
     "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
+    "GEMINI_SESSION_ID",
+    "OPENCODE_PID",
+    "OPENCODE_SESSION_*",
+    "PI_CODING_AGENT",
+    "PI_SESSION_*",
+    "TMUX",
     "TMUX_PANE",
 ];
 
@@ -99,11 +124,38 @@ pub fn build(
     pass: &[String],
     told: &Told<'_>,
 ) -> Result<Vec<(String, String)>, Fault> {
+    let mut built = passed(caller, &[&ALLOWED, adapter], pass, (told.home, told.socket))?;
+    // Its limits the child is told by its shim, which owns the clocks.
+    built.insert("MINDER_TURN".to_owned(), told.turn.to_string());
+    if let Some(session) = told.session {
+        built.insert("MINDER_SESSION".to_owned(), session.to_string());
+    }
+    Ok(built.into_iter().collect())
+}
+
+/// The environment of a harness in a terminal of its own. Which session it is whoever starts it says.
+pub fn for_terminal(
+    caller: &BTreeMap<String, String>,
+    adapter: &[&str],
+    pass: &[String],
+    home: &Home,
+    socket: Option<&str>,
+) -> Result<BTreeMap<String, String>, Fault> {
+    passed(caller, &[&ALLOWED, &TERMINAL, adapter], pass, (home, socket))
+}
+
+/// What a child is given of its caller's environment, and where this store and its daemon are.
+fn passed(
+    caller: &BTreeMap<String, String>,
+    lists: &[&[&str]],
+    pass: &[String],
+    (home, socket): (&Home, Option<&str>),
+) -> Result<BTreeMap<String, String>, Fault> {
     let wanted = |name: &str| {
-        let mut patterns = ALLOWED.iter().copied().chain(adapter.iter().copied());
+        let mut patterns = lists.iter().copied().flatten();
         patterns.any(|p| fits(p, name)) || pass.iter().any(|p| fits(p, name))
     };
-    let mut built: BTreeMap<&str, String> = BTreeMap::new();
+    let mut built = BTreeMap::new();
     for (name, value) in caller {
         if !wanted(name) || OTHERS.iter().any(|p| fits(p, name)) {
             continue;
@@ -111,19 +163,14 @@ pub fn build(
         if name.contains(['=', '\0']) || value.contains('\0') {
             return Err(Fault::new(Kind::InvalidParams, format!("{name:?} is no variable's name and value")));
         }
-        built.insert(name, value.clone());
+        built.insert(name.clone(), value.clone());
     }
-    built.entry("PATH").or_insert_with(|| PATH.to_owned());
-    // Its limits the child is told by its shim, which owns the clocks.
-    built.insert("MINDER_TURN", told.turn.to_string());
-    built.insert("MINDER_HOME", told.home.root().to_string_lossy().into_owned());
-    if let Some(socket) = told.socket {
-        built.insert("MINDER_SOCKET", socket.to_owned());
+    built.entry("PATH".to_owned()).or_insert_with(|| PATH.to_owned());
+    built.insert("MINDER_HOME".to_owned(), home.root().to_string_lossy().into_owned());
+    if let Some(socket) = socket {
+        built.insert("MINDER_SOCKET".to_owned(), socket.to_owned());
     }
-    if let Some(session) = told.session {
-        built.insert("MINDER_SESSION", session.to_string());
-    }
-    Ok(built.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    Ok(built)
 }
 
 /// What is kept of a caller's environment for turns that no caller starts: the values of what any program is given and of
@@ -300,7 +347,7 @@ mod tests {
     #[test]
     fn a_pattern_ends_where_its_star_is() {
         let adapters = crate::turn::adapter::ALL.iter().flat_map(|a| a.env.iter());
-        for pattern in ALLOWED.iter().chain(&OTHERS).chain(&NO_SECRETS).chain(adapters) {
+        for pattern in ALLOWED.iter().chain(&TERMINAL).chain(&OTHERS).chain(&NO_SECRETS).chain(adapters) {
             let star = pattern.find('*').unwrap_or(pattern.len() - 1);
             assert_eq!(star, pattern.len() - 1, "{pattern} fits nothing");
         }

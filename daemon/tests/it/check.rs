@@ -40,6 +40,7 @@ fn filled(around: &Surroundings) -> Store {
         process: None,
         adopted: false,
         said: None,
+        launch: None,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(store.write(move |txn| session::create(txn, born))).unwrap();

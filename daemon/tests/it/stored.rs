@@ -44,6 +44,7 @@ pub fn put(home: &Home, wanted: &[Wanted]) -> Vec<SessionId> {
             process: wanted.process.clone(),
             adopted: true,
             said: None,
+            launch: None,
         };
         let (state, by) = (wanted.state, wanted.by);
         let written = store.write(move |txn| {

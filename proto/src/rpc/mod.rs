@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 mod account;
 mod daemon;
 mod hook;
+mod launch;
 mod message;
 mod session;
 mod store;
@@ -16,6 +17,7 @@ mod watch;
 pub use account::{AccountList, AccountListAnswer, AccountRelease, AccountReleaseAnswer, OpenCircuit};
 pub use daemon::{Hello, HelloAnswer, Status, StatusAnswer, Stop};
 pub use hook::{HookAnswer, HookEnv, HookEvent, HookWait};
+pub use launch::{Launch, LaunchAnswer, Place, Relaunch};
 pub use message::{
     Ack, AckAnswer, Drop, Receipt, ReceiptAnswer, Retry, Send, SendAnswer, Take, TakeAnswer, Taken,
     WaitVerdict,

@@ -19,6 +19,7 @@ mod j;
 mod j_damage;
 mod j_restart;
 mod j_text;
+mod launches;
 mod queues;
 mod queues_crash;
 mod records;

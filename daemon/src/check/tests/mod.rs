@@ -73,6 +73,7 @@ impl Writer {
             process: None,
             adopted: false,
             said: None,
+            launch: None,
         };
         self.write(move |txn| session::create(txn, born))
     }

@@ -64,6 +64,7 @@ impl Rig {
             process: Some(process.clone()),
             adopted: true,
             said: None,
+            launch: None,
         };
         self.write(move |txn| {
             let id = create(txn, born.clone())?;

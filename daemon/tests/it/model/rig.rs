@@ -222,6 +222,7 @@ fn perform(
                 process: None,
                 adopted: false,
                 said: None,
+                launch: None,
             };
             return session::create(txn, born).map(Answer::Created);
         }

@@ -15,7 +15,7 @@ const GROUND_UP: [&[&str]; 10] = [
     &["watch", "identity", "repair"],
     &["process", "turn"],
     &["delivery"],
-    &["hook"],
+    &["hook", "launch"],
     &["spool"],
     &["server"],
 ];

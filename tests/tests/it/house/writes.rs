@@ -29,7 +29,7 @@ const WRITES: [&str; 21] = [
 ];
 
 /// Modules that change files, or open them in a way that only `OpenOptions` knows; each with the reason.
-const WRITERS: [(&str, &str); 14] = [
+const WRITERS: [(&str, &str); 15] = [
     ("daemon/src/store/", "the store"),
     (
         "daemon/src/folder.rs",
@@ -40,6 +40,7 @@ const WRITERS: [(&str, &str); 14] = [
     ("daemon/src/turn/place.rs", "the folder of a turn, before its shim is started and when it is over"),
     ("daemon/src/turn/log/", "the turn log"),
     ("daemon/src/shim/", "the folder of the one turn that a shim minds"),
+    ("daemon/src/launch/door.rs", "the socket at which one process asks what to become"),
     ("daemon/src/server/listen.rs", "the socket and the link to it"),
     ("client/src/spool.rs", "what is said while no daemon can be reached"),
     ("client/src/follow/keeper.rs", "a follower's own cursors and their lock"),

@@ -1,0 +1,84 @@
+//! How a harness is called in a terminal, as data: the program, and the words that make it go on with a conversation by its
+//! exact id. None is ever told to go on with whichever was last.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, access};
+
+/// A harness as it is called in a terminal.
+#[derive(Debug)]
+pub struct Program {
+    /// Its name in records.
+    pub name: &'static str,
+    /// The program.
+    program: &'static str,
+    /// The words before the id of a conversation that is gone on with.
+    resume: &'static [&'static str],
+    /// Its hooks tell of its start, before anybody has typed.
+    pub says_so: bool,
+}
+
+/// Every harness that has a terminal.
+pub static ALL: [Program; 6] = [
+    Program { name: "claude", program: "claude", resume: &["--resume"], says_so: true },
+    // Its start is told with the first prompt.
+    Program { name: "codex", program: "codex", resume: &["resume"], says_so: false },
+    Program { name: "opencode", program: "opencode", resume: &["--session"], says_so: false },
+    Program { name: "pi", program: "pi", resume: &["--session"], says_so: false },
+    Program { name: "gemini", program: "gemini", resume: &["--resume"], says_so: false },
+    Program { name: "cursor-agent", program: "cursor-agent", resume: &["--resume"], says_so: false },
+];
+
+impl Program {
+    /// The program and its arguments: those that go on with a conversation, then the further ones.
+    pub fn argv(&self, conversation: Option<&str>, further: &[String]) -> Vec<String> {
+        let resume = conversation.map(|id| self.resume.iter().copied().chain([id]));
+        let words = std::iter::once(self.program).chain(resume.into_iter().flatten());
+        words.map(str::to_owned).chain(further.iter().cloned()).collect()
+    }
+}
+
+/// The harness of this name.
+pub fn by_name(name: &str) -> Option<&'static Program> {
+    ALL.iter().find(|program| program.name == name)
+}
+
+/// The harnesses whose programs a search path leads to.
+pub fn installed(path: &str) -> Vec<&'static Program> {
+    ALL.iter().filter(|harness| find(harness.program, path).is_some()).collect()
+}
+
+/// Where a program is, by its name or path.
+pub fn find(program: &str, path: &str) -> Option<PathBuf> {
+    let runs = |file: &Path| file.is_file() && access(file, AccessFlags::X_OK).is_ok();
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|file| runs(file));
+    }
+    std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(program)).find(|f| runs(f))
+}
+
+/// Where programs are, as an environment says it.
+pub fn path_of(env: &BTreeMap<String, String>) -> &str {
+    env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i1_a_conversation_is_gone_on_with_by_its_id_and_in_no_other_way() {
+        let further = ["--model".to_owned(), "m".to_owned()];
+        for harness in &ALL {
+            let plain = harness.argv(None, &[]);
+            assert_eq!(plain, [harness.program], "{}", harness.name);
+            let words = harness.argv(Some("0f3a"), &further);
+            assert_eq!(words[words.len() - 3..], ["0f3a", "--model", "m"], "{}", harness.name);
+            assert!(words.len() > 4, "{}: {words:?}", harness.name);
+            let vague = ["--continue", "-c", "--last", "latest"];
+            assert!(!words.iter().any(|w| vague.contains(&w.as_str())), "{words:?}");
+        }
+        assert_eq!(by_name("codex").unwrap().argv(Some("x"), &[]), ["codex", "resume", "x"]);
+    }
+}

@@ -1,0 +1,163 @@
+//! The tmux server of the user's: a window is made there for what a session was launched for, and taken away again if that
+//! never came up. Nothing else of it is touched.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use minder_proto::text::one_line;
+use tokio::process::Command;
+
+use super::programs::{find, path_of};
+
+/// How long one command may take.
+const COMMAND: Duration = Duration::from_secs(10);
+/// Lines of a screen that are told.
+const LINES: usize = 8;
+/// Size of a terminal that nobody looks at.
+const SIZE: [&str; 4] = ["-x", "150", "-y", "45"];
+
+/// A server.
+#[derive(Debug)]
+pub struct Server {
+    program: PathBuf,
+    socket: String,
+    env: BTreeMap<String, String>,
+}
+
+/// What a program left behind.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct LastWords {
+    /// How it ended.
+    pub status: String,
+    /// The end of what stood on its screen, on one line.
+    pub text: String,
+}
+
+impl Server {
+    /// The server at a socket, with the tmux that the caller has.
+    pub fn at(socket: &str, env: &BTreeMap<String, String>) -> Result<Self, String> {
+        let program = find("tmux", path_of(env)).ok_or("tmux: no such program")?;
+        Ok(Self { program, socket: socket.to_owned(), env: env.clone() })
+    }
+
+    /// A new window for a program; gives its pane. It goes to the session that has the pane `beside`, else to the one that
+    /// tmux chooses; where the server has no session, or there is no server yet, to a new one.
+    pub async fn open(
+        &self,
+        beside: Option<&str>,
+        name: &str,
+        dir: &str,
+        command: &[String],
+    ) -> Result<String, String> {
+        let target = match beside {
+            Some(pane) => {
+                let id = self.run(&["display-message", "-p", "-t", pane, "#{session_id}"]).await?;
+                Some(format!("{}:", id.trim()))
+            }
+            None => None,
+        };
+        let about = ["-d", "-P", "-F", "#{pane_id}", "-n", name, "-c", dir];
+        let target: Vec<&str> = target.iter().flat_map(|t| ["-t", t.as_str()]).collect();
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        let words = [&["new-window"], &about[..], &target, &["--"], &command].concat();
+        let made = match self.run(&words).await {
+            // It may be that there is no session to have the window.
+            Err(why) if target.is_empty() => {
+                let words = [&["new-session"], &SIZE[..], &about, &["--"], &command].concat();
+                self.run(&words).await.map_err(|_| why)?
+            }
+            made => made?,
+        };
+        Ok(made.trim().to_owned())
+    }
+
+    /// The program again, in the pane where it has ended.
+    pub async fn again(&self, pane: &str, dir: &str, command: &[String]) -> Result<(), String> {
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        let words = [&["respawn-pane", "-k", "-t", pane, "-c", dir, "--"], &command[..]].concat();
+        self.run(&words).await.map(drop)
+    }
+
+    /// Whether a pane stays when its program ends, so that what it said can be read; else as the user has it.
+    pub async fn keep(&self, pane: &str, stays: bool) {
+        let words: &[&str] = if stays {
+            &["-p", "-t", pane, "remain-on-exit", "on"]
+        } else {
+            &["-p", "-u", "-t", pane, "remain-on-exit"]
+        };
+        let words = [&["set-option"], words].concat();
+        // An old tmux has no such option of a pane: then its last words are not known.
+        if let Err(why) = self.run(&words).await {
+            tracing::debug!(pane, why, "remain-on-exit");
+        }
+    }
+
+    /// What stands in a pane whose program has ended.
+    pub async fn last_words(&self, pane: &str) -> LastWords {
+        let format = "#{pane_dead_status}/#{pane_dead_signal}";
+        let ended = self.run(&["display-message", "-p", "-t", pane, format]).await.unwrap_or_default();
+        let status = match ended.trim().split_once('/') {
+            Some((code, _)) if !code.is_empty() => format!("exit {code}"),
+            Some((_, signal)) if !signal.is_empty() => format!("signal {signal}"),
+            _ => String::new(),
+        };
+        // That it is dead is said on a line of its own, for which the first has moved up.
+        let screen =
+            self.run(&["capture-pane", "-p", "-J", "-S", "-1", "-t", pane]).await.unwrap_or_default();
+        LastWords { status, text: last_lines(&screen) }
+    }
+
+    /// Takes a pane away that was made here, and with it its window.
+    pub async fn close(&self, pane: &str) {
+        if let Err(why) = self.run(&["kill-pane", "-t", pane]).await {
+            tracing::debug!(pane, why, "a pane is gone already");
+        }
+    }
+
+    async fn run(&self, words: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(["-S", &self.socket])
+            .args(words)
+            .env_clear()
+            .envs(&self.env)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let ran = tokio::time::timeout(COMMAND, command.output()).await;
+        let out = ran.map_err(|_| "tmux does not answer".to_owned())?.map_err(|e| format!("tmux: {e}"))?;
+        if out.status.success() {
+            return Ok(String::from_utf8_lossy(&out.stdout).into_owned());
+        }
+        let why = String::from_utf8_lossy(&out.stderr);
+        Err(format!("tmux: {}", one_line(why.trim())))
+    }
+}
+
+/// The last lines of a screen that has ended, on one line. What tmux itself says of the end is no word of the program's.
+fn last_lines(screen: &str) -> String {
+    let lines =
+        screen.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("Pane is dead"));
+    let lines: Vec<&str> = lines.collect();
+    one_line(&lines[lines.len().saturating_sub(LINES)..].join(" / "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_a_screen_is_its_end_on_one_line() {
+        let screen = "\n  error: no such\t\u{1b}[31mmodel \n\n try --help\nPane is dead (status 3, Mon Nov 30 12:00:00 2026)\n";
+        let text = last_lines(screen);
+        assert!(text.ends_with(" / try --help") && text.starts_with("error: no such"), "{text}");
+        assert!(!text.contains('\u{1b}'));
+        let long: String = (0..20).map(|n| format!("line {n}\n")).collect();
+        assert_eq!(last_lines(&long).split(" / ").count(), LINES);
+        assert_eq!(last_lines(""), "");
+    }
+}

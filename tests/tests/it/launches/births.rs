@@ -1,0 +1,186 @@
+//! A session is born once, and up or said to have failed.
+
+use minder_proto::event::Receipt;
+use minder_proto::record::Channel;
+use minder_proto::state::State;
+use minder_tests::files;
+
+use super::stage::Stage;
+use crate::scene::LIMIT;
+
+#[test]
+fn a_worker_is_registered_started_and_given_its_first_message() {
+    let stage = Stage::new();
+    let scene = &stage.scene;
+    let lead = scene.minder(&["new", "--label", "lead"]).ok().trim().parse().unwrap();
+    let socket = stage.tmux.socket().to_str().unwrap();
+    let words = ["launch", "--label", "api", "--tmux", socket, "--parent", "lead", "--stdin"];
+    let variables = [
+        "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
+        "GATEWAY_TOKEN=secret",
+        "CLAUDE_CODE_MESSAGING_TOKEN=other's",
+    ];
+    let ran = stage.minder_with(&variables, &words, "build it\n-- and `test` it\n");
+    let api = ran.ok().trim().parse().unwrap();
+    let message = scene.wait(api, "its message", || scene.messages(api).first().cloned());
+    let line = scene.wait_receipt(api, message.id, Receipt::Answered);
+    assert_eq!(line.reason.unwrap().split(' ').next(), Some("turn"));
+    let road = scene.road(api, message.id);
+    assert!(
+        road.starts_with("queued, held(not-ready), ") && road.ends_with("handed, seen, answered"),
+        "{road}"
+    );
+
+    // Its process is what stands in its window, and was known before its program was.
+    let record = scene.record(api);
+    assert_eq!((record.channel, record.harness.as_deref()), (Channel::Hook, Some("claude")));
+    assert_eq!((record.parent, record.bindings.len(), record.incarnation), (Some(lead), 1, 0));
+    assert_eq!(record.bindings[0].id, format!("c-{}", record.process.unwrap().pid));
+    assert!(!record.launch.unwrap().pending);
+    assert_eq!(stage.windows(), ["api"]);
+
+    // What it was given: its caller's, but for what names somebody else, and who it is.
+    let env = stage.env_of_program();
+    let value = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str());
+    assert_eq!(value("ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:9"));
+    assert_eq!(value("MINDER_SESSION"), Some(api.to_string().as_str()));
+    assert!(value("MINDER_TOKEN").is_some_and(|token| token.len() == 64));
+    assert_eq!((value("GATEWAY_TOKEN"), value("CLAUDE_CODE_MESSAGING_TOKEN")), (None, None));
+    // Its message was on no command line.
+    assert_eq!(stage.calls(), [""]);
+    // Whoever launched it is told of its state, as of any child's.
+    let path: Vec<State> = scene.path(api).into_iter().map(|(state, _)| state).collect();
+    assert_eq!(path, [State::Working, State::Idle]);
+    scene.wait(lead, "the notice", || (!scene.notices(lead, api).is_empty()).then_some(()));
+}
+
+#[test]
+fn d8_what_comes_too_early_waits_and_is_given_once_as_text() {
+    let stage = Stage::new();
+    let open = stage.gate();
+    let scene = &stage.scene;
+    let api = stage.launched("api", &["--harness", "claude"]);
+    let sent = scene.minder(&["send", "api", "/x"]).ok();
+    assert!(sent.contains("held(not-ready)"), "{sent}");
+    assert_eq!(scene.record(api).state, State::Queued);
+    let id = scene.sent(api, &sent);
+    open();
+    scene.wait_receipt(api, id, Receipt::Answered);
+    let woken = std::fs::read_to_string(stage.folder().join("woken")).unwrap();
+    assert!(woken.starts_with("[minder] message "), "{woken}");
+    assert_eq!(woken.matches("\n/x\n").count(), 1, "{woken}");
+}
+
+#[test]
+fn i6_launched_twice_by_one_key_is_one_session_and_one_process() {
+    let stage = Stage::new();
+    let _gate = stage.gate();
+    let words = ["--harness", "claude", "--key", "k1"];
+    let first = stage.launched("api", &words);
+    // The answer was lost: the caller asks again.
+    assert_eq!(stage.launched("api", &words), first);
+    assert_eq!((stage.windows().len(), stage.scene.records().len()), (1, 1));
+    files::wait_for(&stage.folder(), LIMIT, || (!stage.calls().is_empty()).then_some(())).unwrap();
+    assert_eq!(stage.calls().len(), 1);
+    let other = stage.launch("api", &["--harness", "claude", "--key", "k1", "more"]);
+    assert!(other.code == 75 || other.code == 3, "another launch under its key: {other:?}");
+}
+
+#[test]
+fn i6_a_program_that_ends_at_once_three_times_is_one_error_with_its_words_and_no_window() {
+    let stage = Stage::new();
+    let scene = &stage.scene;
+    stage.program(
+        "pi",
+        "#!/bin/sh\necho $$ >> \"$(dirname $0)/../ran\"\necho no model\necho 'try --help'\nexit 3\n",
+    );
+    let lead = scene.minder(&["new", "--label", "lead"]).ok().trim().parse().unwrap();
+    let api = stage.launched("api", &["--harness", "pi", "--parent", "lead", "do it"]);
+    let (_, error) = scene.wait_move(api, 0, State::Error);
+    let note = "pi ended at once, 3 times (exit 3): no model / try --help";
+    assert_eq!(error.note.as_deref(), Some(note));
+    assert_eq!(scene.path(api).len(), 1, "one line, and no working");
+    let ran = std::fs::read_to_string(stage.folder().join("ran")).unwrap();
+    assert_eq!(ran.lines().count(), 3);
+    assert_eq!(stage.windows(), [""; 0]);
+    let notice = scene.wait(lead, "the notice", || scene.notices(lead, api).pop());
+    assert!(notice.about.is_some());
+}
+
+#[test]
+fn what_cannot_be_started_is_said_to_who_asked() {
+    let stage = Stage::new();
+    let ran = stage.launch("api", &["--", "no-such-program", "x"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (4, ""));
+    assert!(ran.stderr.contains("it could not be started: no-such-program: no such program"), "{ran:?}");
+    let record = &stage.scene.records()[0];
+    assert_eq!(
+        (record.state, record.note.as_deref()),
+        (State::Error, Some("no-such-program: no such program"))
+    );
+    assert_eq!(stage.windows(), [""; 0]);
+    // Nor is there anything to choose from.
+    let ran = stage.launch("web", &["--harness", "emacs"]);
+    assert_eq!(ran.code, 64);
+    assert_eq!(stage.scene.records().len(), 1);
+}
+
+#[test]
+fn a_harness_that_shows_no_sign_of_life_is_told_of_and_heard_when_it_does() {
+    let stage = Stage::new();
+    let config = stage.scene.isolated.config_home().join("minder/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(config, "[launch]\nready = \"10ms\"\n").unwrap();
+    let open = stage.gate();
+    let api = stage.launched("api", &["--harness", "claude"]);
+    let (seq, asks) = stage.scene.wait_move(api, 0, State::Asking);
+    assert_eq!(asks.note.as_deref(), Some("not up: a trust, login or update screen?"));
+    open();
+    stage.scene.wait_move(api, seq, State::Idle);
+    // It is an ordinary session from here on: its end is told as any other's.
+    stage.process(api).end(LIMIT);
+    stage.scene.wait_record(api, "its end", |r| r.process.as_ref().is_some_and(|p| p.ended.is_some()));
+    assert_eq!(stage.scene.record(api).state, State::Idle);
+}
+
+#[test]
+fn a_start_outlives_the_daemon_that_began_it() {
+    let stage = Stage::new();
+    let open = stage.gate();
+    let (api, web) =
+        (stage.launched("api", &["--harness", "claude"]), stage.launched("web", &["--harness", "claude"]));
+    let daemon = stage.scene.isolated.daemon().unwrap();
+    daemon.signal(rustix::process::Signal::KILL);
+    assert!(daemon.wait(LIMIT));
+    stage.process(web).end(LIMIT);
+    // The next daemon finds one that runs and one that does not.
+    stage.scene.minder(&["daemon", "start"]).ok();
+    let (_, error) = stage.scene.wait_move(web, 0, State::Error);
+    assert!(error.note.unwrap().contains("before it was up"), "one that had ended");
+    open();
+    stage.scene.wait_record(api, "its hook", |r| r.launch.as_ref().is_some_and(|launch| !launch.pending));
+    assert_eq!(stage.scene.path(api).last().unwrap().0, State::Idle);
+}
+
+#[test]
+fn what_was_launched_goes_with_its_session() {
+    let stage = Stage::new();
+    let api = stage.launched("api", &["--harness", "claude"]);
+    stage.scene.wait_move(api, 0, State::Idle);
+    let process = stage.process(api);
+    let said = stage.scene.minder(&["close", "api"]).ok();
+    assert_eq!(said, format!("api ({}) closed\n", api.short()));
+    assert!(process.wait(LIMIT));
+}
+
+#[test]
+fn without_a_tmux_each_message_is_a_turn() {
+    let stage = Stage::new();
+    let words = ["launch", "--label", "api", "--in", "headless", "the text", "--", "cat"];
+    let api = stage.minder_with(&[], &words, "").ok().trim().parse().unwrap();
+    let message = stage.scene.messages(api).remove(0);
+    stage.scene.wait_receipt(api, message.id, Receipt::Answered);
+    assert!(stage.windows().is_empty());
+    let (_, idle) = stage.scene.moves(api).pop().unwrap();
+    assert!(idle.text.unwrap().contains("the text"));
+}

@@ -1,0 +1,5 @@
+//! Sessions whose process minder starts, in a tmux server of the test's own.
+
+mod births;
+mod resumes;
+mod stage;
