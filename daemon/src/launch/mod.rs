@@ -6,7 +6,7 @@
 //! process in the window is told what to become, `course` is one start from its window to the sign that it is up, and
 //! `again` decides what a further process of a session goes on with.
 //!
-//! Uses: `store`, `session`, `identity`, `process`, `turn`, `delivery`. Used by: `server`.
+//! Uses: `exit`, `store`, `session`, `identity`, `process`, `delivery`. Used by: `server`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ pub struct Program {
     /// Its name in records.
     pub name: &'static str,
     /// The program.
-    program: &'static str,
+    calls: &'static str,
     /// The words before the id of a conversation that is gone on with.
     resume: &'static [&'static str],
     /// Its hooks tell of its start, before anybody has typed.
@@ -21,20 +21,20 @@ pub struct Program {
 
 /// Every harness that has a terminal.
 pub static ALL: [Program; 6] = [
-    Program { name: "claude", program: "claude", resume: &["--resume"], says_so: true },
+    Program { name: "claude", calls: "claude", resume: &["--resume"], says_so: true },
     // Its start is told with the first prompt.
-    Program { name: "codex", program: "codex", resume: &["resume"], says_so: false },
-    Program { name: "opencode", program: "opencode", resume: &["--session"], says_so: false },
-    Program { name: "pi", program: "pi", resume: &["--session"], says_so: false },
-    Program { name: "gemini", program: "gemini", resume: &["--resume"], says_so: false },
-    Program { name: "cursor-agent", program: "cursor-agent", resume: &["--resume"], says_so: false },
+    Program { name: "codex", calls: "codex", resume: &["resume"], says_so: false },
+    Program { name: "opencode", calls: "opencode", resume: &["--session"], says_so: false },
+    Program { name: "pi", calls: "pi", resume: &["--session"], says_so: false },
+    Program { name: "gemini", calls: "gemini", resume: &["--resume"], says_so: false },
+    Program { name: "cursor-agent", calls: "cursor-agent", resume: &["--resume"], says_so: false },
 ];
 
 impl Program {
     /// The program and its arguments: those that go on with a conversation, then the further ones.
     pub fn argv(&self, conversation: Option<&str>, further: &[String]) -> Vec<String> {
         let resume = conversation.map(|id| self.resume.iter().copied().chain([id]));
-        let words = std::iter::once(self.program).chain(resume.into_iter().flatten());
+        let words = std::iter::once(self.calls).chain(resume.into_iter().flatten());
         words.map(str::to_owned).chain(further.iter().cloned()).collect()
     }
 }
@@ -46,7 +46,7 @@ pub fn by_name(name: &str) -> Option<&'static Program> {
 
 /// The harnesses whose programs a search path leads to.
 pub fn installed(path: &str) -> Vec<&'static Program> {
-    ALL.iter().filter(|harness| find(harness.program, path).is_some()).collect()
+    ALL.iter().filter(|harness| find(harness.calls, path).is_some()).collect()
 }
 
 /// Where a program is, by its name or path.
@@ -72,7 +72,7 @@ mod tests {
         let further = ["--model".to_owned(), "m".to_owned()];
         for harness in &ALL {
             let plain = harness.argv(None, &[]);
-            assert_eq!(plain, [harness.program], "{}", harness.name);
+            assert_eq!(plain, [harness.calls], "{}", harness.name);
             let words = harness.argv(Some("0f3a"), &further);
             assert_eq!(words[words.len() - 3..], ["0f3a", "--model", "m"], "{}", harness.name);
             assert!(words.len() > 4, "{}: {words:?}", harness.name);

@@ -156,8 +156,8 @@ mod tests {
         let text = last_lines(screen);
         assert!(text.ends_with(" / try --help") && text.starts_with("error: no such"), "{text}");
         assert!(!text.contains('\u{1b}'));
-        let long: String = (0..20).map(|n| format!("line {n}\n")).collect();
-        assert_eq!(last_lines(&long).split(" / ").count(), LINES);
+        let long: Vec<String> = (0..20).map(|n| format!("line {n}")).collect();
+        assert_eq!(last_lines(&long.join("\n")).split(" / ").count(), LINES);
         assert_eq!(last_lines(""), "");
     }
 }

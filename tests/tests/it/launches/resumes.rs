@@ -62,7 +62,7 @@ fn i1_an_id_that_is_not_known_is_an_error_and_no_conversation_is_made() {
         note.contains("ended at once, 3 times (exit 1): No conversation found with session ID: gone-1"),
         "{note}"
     );
-    assert!(stage.calls().iter().all(|call| call.is_empty()), "none was begun");
+    assert!(stage.calls().iter().all(String::is_empty), "none was begun");
     assert_eq!(scene.record(api).bindings.len(), 2);
     // A new one is begun only where that is asked for.
     let last = scene.last(api);
