@@ -1,5 +1,5 @@
-//! Stand-ins for harnesses. [`run`] is a headless program that does what a script says, [`tui`] one in a terminal. The
-//! rest here is one that runs
+//! Stand-ins for harnesses. [`run`] is a headless program that does what a script says, [`tui`] one in a terminal,
+//! [`server`] one for several conversations. The rest here is one that runs
 //! hooks: the program `fake`, installed under the harness's name, runs a command as
 //! its child, with a payload on its standard input, and says what came of it. No model, no network, no clock of its
 //! own: a test says what happens and when.
@@ -9,6 +9,7 @@
 //! for a real one.
 
 pub mod run;
+pub mod server;
 pub mod stage;
 pub mod tui;
 

@@ -1,4 +1,4 @@
-//! `fake run` and `fake tui`: do what a script says; under another name, what the script beside that name says. `fake host`: runs
+//! `fake run`, `fake tui` and `fake server`: do what a script says; under another name, what the script beside that name says. `fake host`: runs
 //! hooks as a harness would. Installed under a harness's name it is what a hook's ancestors lead
 //! to. See the library's `fake` for its lines.
 
@@ -18,11 +18,11 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some("run") => return run::main(&arguments[1..]),
+        Some("run" | "server") => return run::main(&arguments[1..]),
         Some("tui") => return run::main_in_terminal(&arguments[1..]),
         Some("host") => {}
         _ => {
-            eprintln!("usage: fake run SCRIPT, fake tui SCRIPT, fake host");
+            eprintln!("usage: fake run SCRIPT, fake tui SCRIPT, fake server SCRIPT, fake host");
             return ExitCode::from(64);
         }
     }

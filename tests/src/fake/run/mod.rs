@@ -1,10 +1,10 @@
 //! `fake run`: a headless program that does what a script says: speaks, hangs, is deaf to signals, leaves children of
 //! every kind. What it did and saw stands in its record. `docs/fake.md` describes the script. Steps that concern a
-//! terminal are done by [`tui`](super::tui).
+//! terminal are done by [`tui`], those of an app-server by [`server`](super::server).
 
 pub(super) mod children;
 mod forks;
-mod gates;
+pub(super) mod gates;
 pub(super) mod record;
 pub mod script;
 mod signals;
@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
+use super::server::Server;
 use super::tui::{self, Terminal};
 use children::Children;
 use gates::Gates;
@@ -56,11 +57,16 @@ pub struct Context {
     input: Mutex<Vec<u8>>,
     children: Arc<Children>,
     terminal: OnceLock<Terminal>,
+    server: OnceLock<Arc<Server>>,
 }
 
 impl Context {
     fn terminal(&self) -> &Terminal {
         self.terminal.get_or_init(|| Terminal::new(&self.record, &self.children))
+    }
+
+    fn server(&self) -> &Arc<Server> {
+        self.server.get_or_init(|| Server::new(&self.record))
     }
 }
 
@@ -107,6 +113,7 @@ fn run(arguments: &[String], takes_terminal: bool) -> Result<ExitCode> {
         input: Mutex::default(),
         children: Arc::default(),
         terminal: OnceLock::new(),
+        server: OnceLock::new(),
     });
     let mut steps = match arguments {
         [flag, steps, record @ ..] if flag == "-e" => {
@@ -146,7 +153,8 @@ fn run(arguments: &[String], takes_terminal: bool) -> Result<ExitCode> {
     let parent = std::os::unix::process::parent_id();
     context.record.note("started", json!({ "parent": parent }));
     run_steps(&context, &steps);
-    if matches!(steps.last(), Some(Step::On(..))) || context.terminal.get().is_some() {
+    let stays = context.terminal.get().is_some() || context.server.get().is_some();
+    if stays || matches!(steps.last(), Some(Step::On(..))) {
         run_steps(&context, &[Step::Hang]);
     }
     Ok(ExitCode::SUCCESS)
@@ -237,6 +245,7 @@ fn run_step(context: &Arc<Context>, step: &Step) -> Result<()> {
         }
         Step::Tree => tree(context)?,
         Step::Tui(step) => context.terminal().perform(step)?,
+        Step::Server(step) => context.server().perform(step)?,
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 
-use crate::fake::tui;
+use crate::fake::{server, tui};
 
 /// Which of the two outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub enum Step {
     Tree,
     /// One that concerns the terminal.
     Tui(tui::Step),
+    /// One that concerns the app-server.
+    Server(server::Step),
 }
 
 /// The steps of a script file, one a line.
@@ -161,9 +163,10 @@ fn step(text: &str, steps: &mut Vec<Step>) -> Result<()> {
         "breed" => Step::Breed(span(rest)?),
         "hop" => Step::Hop(span(rest)?),
         "tree" => Step::Tree,
-        _ => match tui::parse(word, rest)? {
-            Some(step) => Step::Tui(step),
-            None => bail!("no such step: {word}"),
+        _ => match (tui::parse(word, rest)?, server::parse(word, rest)?) {
+            (Some(step), _) => Step::Tui(step),
+            (None, Some(step)) => Step::Server(step),
+            (None, None) => bail!("no such step: {word}"),
         },
     });
     Ok(())

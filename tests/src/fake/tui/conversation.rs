@@ -44,7 +44,7 @@ enum Due {
         text: String,
     },
     TurnEnds,
-    Compacted(bool),
+    Compacted,
 }
 
 struct Turn {
@@ -74,7 +74,8 @@ struct Conversation {
     prompts: u64,
     tools: u64,
     turn: Option<Turn>,
-    compacting: bool,
+    /// Whether a new id comes of it.
+    compacting: Option<bool>,
     queue: VecDeque<String>,
     /// What woke it while a dialog was open.
     woken: Vec<String>,
@@ -116,7 +117,7 @@ pub fn start(record: Record, children: Arc<Children>, news: Sender<Event>) -> Se
         prompts: 0,
         tools: 0,
         turn: None,
-        compacting: false,
+        compacting: None,
         queue: VecDeque::new(),
         woken: Vec::new(),
         due: Vec::new(),
@@ -158,7 +159,7 @@ impl Conversation {
                 Due::Begin(text) => self.begin_turn(&text, false),
                 Due::Write { prompt, text } => self.transcript.user(&prompt, &text),
                 Due::TurnEnds => self.end_turn(None),
-                Due::Compacted(new) => self.compacted(new),
+                Due::Compacted => self.compacted(),
             }
         }
     }
@@ -218,10 +219,11 @@ impl Conversation {
                 self.say_status();
             }
             Talk::Compact(time, new) => {
-                self.compacting = true;
+                self.compacting = Some(new);
                 self.hook("PreCompact", json!({ "trigger": "manual", "custom_instructions": "" }));
-                self.due.push((Instant::now() + time, Due::Compacted(new)));
+                self.due.extend(time.map(|time| (Instant::now() + time, Due::Compacted)));
             }
+            Talk::Compacted => self.compacted(),
             Talk::Resume(id) => {
                 self.hook("SessionEnd", json!({ "reason": "other" }));
                 self.rename(id);
@@ -264,7 +266,7 @@ impl Conversation {
         if !self.begun {
             return;
         }
-        let busy = self.turn.is_some() || self.compacting;
+        let busy = self.turn.is_some() || self.compacting.is_some();
         let status = match self.waits {
             Some(_) => "waiting",
             None if busy => "busy",
@@ -310,7 +312,7 @@ impl Conversation {
 
     fn submit(&mut self, text: String) {
         let begins = self.due.iter().any(|(_, due)| matches!(due, Due::Begin(_)));
-        if self.turn.is_some() || self.compacting || begins {
+        if self.turn.is_some() || self.compacting.is_some() || begins {
             return self.join(text);
         }
         if self.delay.is_zero() {
@@ -322,13 +324,13 @@ impl Conversation {
 
     /// A text for the turn that runs, or for one of its own.
     fn join(&mut self, text: String) {
-        if self.turn.is_none() && !self.compacting {
+        if self.turn.is_none() && self.compacting.is_none() {
             return self.begin_turn(&text, false);
         }
         self.transcript.queue("enqueue", Some(&text));
         self.queue.push_back(text.clone());
         self.tell_queue();
-        if self.turn.is_some() && !self.compacting {
+        if self.turn.is_some() && self.compacting.is_none() {
             // Told when it is queued, and not again when it is given.
             self.hook("UserPromptSubmit", json!({ "prompt": text }));
         }
@@ -349,7 +351,7 @@ impl Conversation {
         );
         if self.waits.is_some() {
             self.woken.push(text);
-        } else if self.turn.is_some() || self.compacting {
+        } else if self.turn.is_some() || self.compacting.is_some() {
             self.join(text);
         } else {
             self.start_turn(&text, true);
@@ -498,7 +500,8 @@ impl Conversation {
         }
     }
 
-    fn compacted(&mut self, new: bool) {
+    fn compacted(&mut self) {
+        let Some(new) = self.compacting else { return };
         if new {
             let id = self.another_id();
             self.rename(id);
@@ -507,7 +510,7 @@ impl Conversation {
             self.give(&ran, "SessionStart");
         }
         self.hook("PostCompact", json!({ "trigger": "manual", "compact_summary": "a short summary" }));
-        self.compacting = false;
+        self.compacting = None;
         if self.turn.is_none() {
             self.next(false);
         }

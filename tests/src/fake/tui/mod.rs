@@ -2,8 +2,7 @@
 //! a conversation behind it: turns, a transcript, hooks, a status file, in Claude Code's form. All that it reads and
 //! draws stands in the record of [`run`](super::run), whose script it shares.
 //!
-//! One thread owns the screen ([`owner`]), one the conversation ([`conversation`]), so that a hook that runs holds up
-//! neither keys nor frames.
+//! One thread owns the screen, one the conversation, so that a hook that runs holds up neither keys nor frames.
 
 mod composer;
 mod conversation;

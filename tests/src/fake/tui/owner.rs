@@ -383,7 +383,7 @@ impl Owner {
         match (what, text.trim()) {
             ("submitted", _) => self.job(Job::Submit(text)),
             (_, "/clear") => self.job(Job::Step(Talk::Clear, None)),
-            (_, "/compact") => self.job(Job::Step(Talk::Compact(Duration::ZERO, false), None)),
+            (_, "/compact") => self.job(Job::Step(Talk::Compact(Some(Duration::ZERO), false), None)),
             (_, "/exit") => {
                 self.job(Job::Step(Talk::End("prompt_input_exit".to_owned()), None));
                 self.job(Job::Exit(0));

@@ -87,8 +87,9 @@ pub enum Talk {
     /// The turn ends by Esc, and no hook is told.
     Escape,
     Clear,
-    /// For so long; whether under a new id afterwards.
-    Compact(Duration, bool),
+    /// For so long, without a time until it is told; whether under a new id afterwards.
+    Compact(Option<Duration>, bool),
+    Compacted,
     /// Another conversation, by its id.
     Resume(String),
     /// The conversation ends, for this reason.
@@ -196,9 +197,15 @@ pub fn parse(word: &str, rest: &str) -> Result<Option<Step>> {
         "clear" => return talk(Talk::Clear),
         "compact" => {
             let (time, new) = rest.split_once(' ').unwrap_or((rest, ""));
-            let time = if time.is_empty() { Duration::ZERO } else { span(time)? };
-            return talk(Talk::Compact(time, !new.is_empty() && one_of(new, "new-id", "same-id")?));
+            let time = match time {
+                "held" => None,
+                "" => Some(Duration::ZERO),
+                time => Some(span(time)?),
+            };
+            let new = !new.is_empty() && one_of(new, "new-id", "same-id")?;
+            return talk(Talk::Compact(time, new));
         }
+        "compacted" => return talk(Talk::Compacted),
         "resume" => return talk(Talk::Resume(text())),
         "end" => return talk(Talk::End(text())),
         _ => return Ok(None),

@@ -1,6 +1,8 @@
-//! The programs that stand in for harnesses do what their scripts say: screens, habits, conversations.
+//! The programs that stand in for harnesses do what their scripts say: screens, habits, conversations, an app-server.
 
+mod cases;
 mod screens;
+mod servers;
 mod talks;
 
 use std::sync::Arc;

@@ -196,9 +196,11 @@ fn a_conversation_goes_on_under_another_id() {
     actor.wait_noted("turn-ends", 1).unwrap();
     prompt(actor, "/clear");
     actor.wait_noted("conversation", 2).unwrap();
-    actor.say("compact 100ms new-id").unwrap();
+    actor.say("compact held new-id").unwrap();
     // What comes meanwhile waits for its end.
     prompt(actor, "two");
+    actor.wait_noted("submitted", 2).unwrap();
+    actor.say("compacted").unwrap();
     actor.wait_noted("turn-ends", 2).unwrap();
     actor.say("resume another").unwrap();
     let ids: Vec<Value> = actor.noted("conversation").iter().map(|line| line["id"].clone()).collect();
