@@ -92,7 +92,7 @@ impl Context {
 
     /// Whether a daemon could take the caller for a session: by a variable, by `--as`, or by a process above it.
     fn may_be_session(&self) -> Result<bool, CommandError> {
-        if self.caller.acting_as.is_some() || self.caller.conversations().next().is_some() {
+        if self.caller.acting_as.is_some() || self.caller.is_agent() {
             return Ok(true);
         }
         let fleet = self.fleet()?;
@@ -102,7 +102,7 @@ impl Context {
 
     /// Refuses `--as` where an agent's variables stand, whatever the command: it is for a person's shell only.
     pub fn check_acting(&self) -> Result<(), CommandError> {
-        if self.caller.acting_as.is_some() && self.caller.conversations().next().is_some() {
+        if self.caller.acting_as.is_some() && self.caller.is_agent() {
             return Err(not_a_person());
         }
         Ok(())

@@ -192,6 +192,9 @@ fn ended_since(record: &SessionRecord, entry: &queue::Entry) -> Option<TurnEnd> 
     record.last_end.filter(|end| end.at >= entry.since)
 }
 
+/// Who speaks, in a message of Codex's, where it is not the model.
+const SPEAKERS: [&str; 2] = ["user", "developer"];
+
 /// Kinds of line, of Claude Code's transcript, whose text reached the model. `hook_success` records that a hook ran
 /// and `queue-operation` that the harness holds a text: neither is evidence.
 const SEEN: [&str; 4] = ["user", "queued_command", "hook_additional_context", "hook_blocking_error"];
@@ -202,7 +205,14 @@ fn is_evidence(line: &Value) -> bool {
     if parts.is_some_and(|p| p.iter().any(|p| p.get("type").and_then(Value::as_str) == Some("tool_result"))) {
         return false;
     }
-    let kind = |v: &Value| v.get("type").and_then(Value::as_str).is_some_and(|t| SEEN.contains(&t));
+    let word = |v: &Value, name: &str| v.get(name).and_then(Value::as_str).map(str::to_owned);
+    // Codex: what a hook adds is a developer's message, what keeps a turn going a user's. What a tool printed is none.
+    if word(line, "type").as_deref() == Some("response_item") {
+        let Some(item) = line.get("payload") else { return false };
+        let speaker = word(item, "role").is_some_and(|role| SPEAKERS.contains(&role.as_str()));
+        return speaker && word(item, "type").as_deref() == Some("message");
+    }
+    let kind = |v: &Value| word(v, "type").is_some_and(|t| SEEN.contains(&t.as_str()));
     kind(line) || line.get("attachment").is_some_and(kind)
 }
 
@@ -211,6 +221,13 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    fn codex(kind: &str, role: &str, text: &str) -> String {
+        let content = format!("[{{\"type\":\"input_text\",\"text\":\"{text}\"}}]");
+        format!(
+            "{{\"type\":\"response_item\",\"payload\":{{\"type\":\"{kind}\",\"role\":\"{role}\",\"content\":{content}}}}}\n"
+        )
+    }
 
     #[test]
     fn only_what_the_model_saw_counts() {
@@ -244,6 +261,20 @@ mod tests {
             ),
             (format!("not json {text}\n"), false),
             ("{\"type\":\"user\",\"message\":\"nothing of ours\"}\n".to_owned(), false),
+            // Codex's.
+            (codex("message", "developer", &text), true),
+            (
+                codex("message", "user", &format!("<hook_prompt hook_run_id=\\\"s\\\">{text}</hook_prompt>")),
+                true,
+            ),
+            (codex("message", "assistant", &text), false),
+            (codex("function_call_output", "", &text), false),
+            (
+                format!(
+                    "{{\"type\":\"event_msg\",\"payload\":{{\"type\":\"item_completed\",\"item\":\"{text}\"}}}}\n"
+                ),
+                false,
+            ),
             (
                 format!(
                     "{{\"type\":\"attachment\",\"attachment\":{{\"type\":\"hook_additional_context\",\"content\":[\"{text}\"]}}}}\n"

@@ -10,7 +10,8 @@ use minder_proto::rpc::HookEnv;
 use minder_proto::stamp::Stamp;
 
 use super::{Heard, Origin, Payload};
-use crate::identity::{Ancestry, process_of, ran_for};
+use crate::identity::harness::Runs;
+use crate::identity::{Ancestry, has_token, process_of, ran_for};
 use crate::session::{Born, bind, create};
 use crate::store::Txn;
 
@@ -58,8 +59,23 @@ pub fn session_of(
     if let Some(id) = bound {
         return known(txn, id, payload, process, origin);
     }
+    let runs = match origin {
+        Origin::Peer(ancestry) => ancestry.harness().map(|a| a.runs).unwrap_or_default(),
+        Origin::Spooled(_) => Runs::Attended,
+    };
+    let shared = runs == Runs::Shared;
+    if let Some(id) = by_token(txn, env).filter(|_| !matches!(heard, Heard::Ends(_))) {
+        let why = if let Heard::Begins { source } = heard { source } else { "startup" };
+        bind(txn, id, harness, &payload.session_id, why, payload.transcript_path.clone())?;
+        // A server that the one which was started has handed its conversation to is its process from now on.
+        if let Some(process) = process {
+            txn.edit(id, |r| r.process = Some(process))?;
+        }
+        return Ok(Some(id));
+    }
     if let (Heard::Begins { source }, Some(process)) = (heard, &process)
         && matches!(source.as_str(), "clear" | "compact")
+        && !shared
     {
         let here: Vec<SessionId> = txn.state().by_process(process).map(|s| s.record.id).collect();
         if let [id] = here[..] {
@@ -70,10 +86,12 @@ pub fn session_of(
     if process.as_ref().is_some_and(|p| txn.state().is_left(p)) {
         return Ok(None); // its session was closed: it is not heard until it ends
     }
-    if matches!(heard, Heard::Ends(_)) || !wanted(txn, payload, env) {
+    if matches!(heard, Heard::Ends(_)) || !wanted(txn, payload, attended(harness, env, runs, origin)) {
         return Ok(None);
     }
-    leave_others(txn, process.as_ref(), None)?;
+    if !shared {
+        leave_others(txn, process.as_ref(), None)?;
+    }
     let why = match heard {
         Heard::Begins { source } => source.clone(),
         _ => "startup".to_owned(),
@@ -135,7 +153,10 @@ fn known(
     if let Some(process) = process.filter(|p| !taken || bound.as_ref().is_some_and(|b| b.is(p)))
         && bound.as_ref().is_none_or(|b| b.ended.is_some() || !b.is(&process))
     {
-        leave_others(txn, Some(&process), Some(id))?;
+        let runs = |a: &Ancestry| a.harness().map(|a| a.runs);
+        if !matches!(origin, Origin::Peer(ancestry) if runs(ancestry) == Some(Runs::Shared)) {
+            leave_others(txn, Some(&process), Some(id))?;
+        }
         txn.edit(id, |r| {
             if bound.is_some() {
                 r.incarnation += 1;
@@ -188,13 +209,31 @@ fn leave_others(txn: &mut Txn<'_>, process: Option<&Process>, but: Option<Sessio
     Ok(())
 }
 
+/// The session that minder started this process for, proven by its token, which only the first conversation has.
+fn by_token(txn: &Txn<'_>, env: &HookEnv) -> Option<SessionId> {
+    let id = env.session.as_deref()?.parse().ok()?;
+    if !has_token(txn.state(), id, env.token.as_deref()) {
+        return None;
+    }
+    let record = &txn.state().session(id)?.record;
+    let at = record.launch.as_ref()?.at;
+    record.live_binding().is_none_or(|b| b.since < at).then_some(id)
+}
+
+/// Whether somebody sits at a conversation, for all that is known. Claude Code says it to its hooks; of the others the
+/// process tells, and of one that cannot be seen any more nothing does.
+fn attended(harness: &str, env: &HookEnv, runs: Runs, origin: &Origin) -> bool {
+    let denied = env.attended == Some(false) || env.entrypoint.as_deref() == Some("sdk-cli");
+    let untold = matches!(origin, Origin::Spooled(_)) && harness != "claude";
+    !denied && !untold && runs != Runs::Unattended
+}
+
 /// Whether a conversation that nobody registered becomes a session.
-fn wanted(txn: &Txn<'_>, payload: &Payload, env: &HookEnv) -> bool {
+fn wanted(txn: &Txn<'_>, payload: &Payload, attended: bool) -> bool {
     let adopt = &txn.config().adopt;
-    let unattended = env.attended == Some(false) || env.entrypoint.as_deref() == Some("sdk-cli");
     let mode = match adopt.mode {
         AdoptMode::Off => false,
-        AdoptMode::Attended => !unattended,
+        AdoptMode::Attended => attended,
         AdoptMode::All => true,
     };
     let ignored = payload

@@ -63,8 +63,13 @@ pub struct ToolCall {
 impl ToolCall {
     fn of(p: &Payload) -> Self {
         let tool = p.tool_name.clone().unwrap_or_default();
-        let input = p.tool_input.as_ref().filter(|_| tool != "AskUserQuestion");
-        Self { tool, input: input.map(|v| crc32c::crc32c(v.to_string().as_bytes())) }
+        let input = p.tool_input.as_ref().filter(|_| tool != "AskUserQuestion").cloned();
+        // What a call is for is said beside its dialog, and not always when it is over.
+        let what = input.map(|mut input| {
+            input.as_object_mut().map(|fields| fields.shift_remove("description"));
+            input
+        });
+        Self { tool, input: what.map(|v| crc32c::crc32c(v.to_string().as_bytes())) }
     }
 }
 
@@ -154,7 +159,7 @@ impl Heard {
             Means::Begins => {
                 Self::Begins { source: p.source.clone().unwrap_or_else(|| "startup".to_owned()) }
             }
-            Means::Prompt => Self::Prompt(p.prompt.clone().unwrap_or_default()),
+            Means::Prompt => Self::Prompt(p.prompt.as_deref().map(said).unwrap_or_default().to_owned()),
             Means::ToolDone => Self::ToolDone(ToolCall::of(p)),
             Means::Dialog => Self::Dialog { call: ToolCall::of(p), note: dialog_note(p) },
             Means::Answered => Self::ToolDone(ToolCall::default()),
@@ -183,6 +188,12 @@ impl Heard {
     fn failed(p: &Payload) -> Self {
         Self::TurnFailed(p.error.clone().unwrap_or_else(|| "unknown".to_owned()))
     }
+}
+
+/// What was said in a prompt: Gemini puts what its hooks brought before it.
+fn said(prompt: &str) -> &str {
+    let context = prompt.strip_prefix("<hook_context>").and_then(|rest| rest.split_once("</hook_context>"));
+    context.map_or(prompt, |(_, said)| said.trim_start())
 }
 
 fn dialog_note(p: &Payload) -> String {
@@ -259,8 +270,11 @@ mod tests {
         let dialog = json!({"hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": "rm -rf build/\nls"}});
         let Some(Heard::Dialog { call, note }) = heard(dialog.clone()) else { panic!("{dialog}") };
         assert_eq!((call.tool.as_str(), note.as_str()), ("Bash", "permission: Bash rm -rf build/"));
-        let mut done = dialog;
+        let mut done = dialog.clone();
         done["hook_event_name"] = json!("PostToolUse");
+        let mut described = dialog;
+        described["tool_input"]["description"] = json!("to begin anew");
+        assert!(matches!(heard(described), Some(Heard::Dialog { call: said, .. }) if said == call));
         assert_eq!(heard(done.clone()), Some(Heard::ToolDone(call.clone())), "the same call");
         done["tool_input"]["command"] = json!("ls");
         let Some(Heard::ToolDone(other)) = heard(done) else { panic!("a tool call is over") };
@@ -317,6 +331,8 @@ mod tests {
             json!({"prompt": "p", "prompt_response": "ok", "stop_hook_active": true, "timestamp": "t"});
         assert_eq!(heard("gemini", "AfterAgent", answer), Some(end("ok", true)));
         assert_eq!(heard("gemini", "BeforeAgent", json!({"prompt": "hi"})), Some(Heard::Prompt("hi".into())));
+        let brought = json!({"prompt": "<hook_context>[minder] a</hook_context>\n\nhi"});
+        assert_eq!(heard("gemini", "BeforeAgent", brought), Some(Heard::Prompt("hi".into())));
         let notice = |kind: &str| json!({"notification_type": kind, "message": "Run Shell"});
         let dialog = Heard::Dialog { call: ToolCall::default(), note: "permission: Run Shell".into() };
         assert_eq!(heard("gemini", "Notification", notice("ToolPermission")), Some(dialog));

@@ -6,6 +6,8 @@ use std::time::Duration;
 use minder_proto::id::SessionId;
 use minder_proto::record::Process;
 
+use super::harness::Runs;
+
 /// Most ancestors that are looked at.
 const DEPTH: usize = 64;
 /// How often a walk is begun anew because a process ended under it.
@@ -24,6 +26,8 @@ pub struct Ancestor {
     pub argv0: String,
     /// The harness that it is, if it is one.
     pub harness: Option<&'static str>,
+    /// How it runs as one.
+    pub runs: Runs,
     /// The session whose turn it minds, if it is the shim of one.
     pub minds: Option<SessionId>,
 }
@@ -197,7 +201,8 @@ mod system {
         let arguments = arguments(&bytes::<ARGUMENTS_MAX>(&folder, "cmdline").unwrap_or_default());
         let executable = readlinkat(&folder, "exe", Vec::new()).ok();
         let executable = executable.map(|path| PathBuf::from(path.to_string_lossy().into_owned()));
-        let harness = harness::recognise(&stat.comm, &arguments, executable.as_deref()).map(|h| h.name);
+        let harness = harness::recognise(&stat.comm, &arguments, executable.as_deref());
+        let runs = harness.map(|h| h.runs(&arguments)).unwrap_or_default();
         let shim =
             matches!(arguments.as_slice(), [program, mode, ..] if program == "minderd" && mode == "shim");
         let minds = if shim { session_of_turn(pid) } else { None };
@@ -207,7 +212,8 @@ mod system {
             ppid: stat.ppid,
             comm: stat.comm,
             argv0,
-            harness,
+            harness: harness.map(|h| h.name),
+            runs,
             minds,
         })
     }

@@ -15,6 +15,65 @@ pub struct Harness {
     scripts: &'static [&'static str],
     /// Names by which its own executable is called to be something else: a sandbox around a tool, a search.
     helpers: &'static [&'static str],
+    /// Its options that have a value, behind which the word that says what it shall do may stand.
+    valued: &'static [&'static str],
+    /// Words and options with which nobody sits at it.
+    unattended: &'static [&'static str],
+    /// Words with which it serves several conversations.
+    shared: &'static [&'static str],
+    /// Several even without such a word.
+    always_shared: bool,
+}
+
+/// How a harness runs, by its arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Runs {
+    /// One conversation, and a person at it, for all that is known.
+    #[default]
+    Attended,
+    /// Nobody sits at it.
+    Unattended,
+    /// It serves several conversations at a time.
+    Shared,
+}
+
+impl Harness {
+    /// How a process of it runs.
+    pub fn runs(&self, arguments: &[String]) -> Runs {
+        let mut words = arguments
+            .iter()
+            .skip(1)
+            .map(String::as_str)
+            .skip_while(|a| !a.starts_with('-') && self.is_script(a));
+        let mut first = None;
+        let mut options = Vec::new();
+        while let Some(word) = words.next() {
+            if word == "--" {
+                break;
+            }
+            if word.starts_with('-') {
+                options.push(word.split('=').next().unwrap_or(word));
+                if self.valued.contains(&word) {
+                    words.next();
+                }
+            } else {
+                first = first.or(Some(word));
+            }
+        }
+        let said = |those: &[&str]| those.iter().any(|w| first == Some(*w) || options.contains(w));
+        if said(self.unattended) {
+            Runs::Unattended
+        } else if self.always_shared || said(self.shared) {
+            Runs::Shared
+        } else {
+            Runs::Attended
+        }
+    }
+
+    /// The path of its script, or of one that an interpreter is about to run.
+    fn is_script(&self, word: &str) -> bool {
+        self.scripts.iter().any(|end| ends(word, end))
+    }
 }
 
 /// Programs that run scripts.
@@ -31,28 +90,89 @@ const HARNESSES: [Harness; 6] = [
         programs: &["claude", "claude.exe"],
         scripts: &["claude", "claude-code/cli.js"],
         helpers: &["rg", "ugrep", "bfs"],
+        // Its hooks' environment says it.
+        valued: &[],
+        unattended: &[],
+        shared: &[],
+        always_shared: false,
     },
     Harness {
         name: "codex",
         programs: &["codex"],
         scripts: &[],
         helpers: &["codex-linux-sandbox", "codex-execve-wrapper", "apply_patch", "applypatch"],
+        valued: &[
+            "-c",
+            "--config",
+            "-m",
+            "--model",
+            "-p",
+            "--profile",
+            "-C",
+            "--cd",
+            "-s",
+            "--sandbox",
+            "-a",
+            "--ask-for-approval",
+            "--enable",
+            "--disable",
+            "-i",
+            "--image",
+            "--add-dir",
+            "--local-provider",
+        ],
+        unattended: &["exec", "e", "review", "mcp-server"],
+        shared: &["app-server"],
+        always_shared: false,
     },
     Harness {
         name: "opencode",
         programs: &["opencode", "opencode.exe"],
         scripts: &["opencode", "opencode-ai/bin/opencode"],
         helpers: &["rg"],
+        valued: &[],
+        unattended: &["run"],
+        shared: &[],
+        always_shared: true,
     },
-    Harness { name: "pi", programs: &["pi"], scripts: &["pi", "pi-coding-agent/dist/cli.js"], helpers: &[] },
+    Harness {
+        name: "pi",
+        programs: &["pi"],
+        scripts: &["pi", "pi-coding-agent/dist/cli.js"],
+        helpers: &[],
+        valued: &[
+            "--provider",
+            "--model",
+            "--session",
+            "--api-key",
+            "--system-prompt",
+            "--append-system-prompt",
+        ],
+        unattended: &["-p", "--print", "--mode"],
+        shared: &[],
+        always_shared: false,
+    },
     Harness {
         name: "gemini",
         programs: &["gemini"],
         scripts: &["gemini", "gemini-cli/dist/index.js", "gemini-cli/bundle/gemini.js"],
         helpers: &[],
+        valued: &[],
+        unattended: &["-p", "--prompt", "--acp", "--experimental-acp"],
+        shared: &[],
+        always_shared: false,
     },
     // Its editor is none: a shell in that is a person's.
-    Harness { name: "cursor", programs: &["cursor-agent"], scripts: &["cursor-agent"], helpers: &[] },
+    Harness {
+        name: "cursor",
+        programs: &["cursor-agent"],
+        scripts: &["cursor-agent"],
+        helpers: &[],
+        valued: &[],
+        unattended: &["-p", "--print"],
+        shared: &[],
+        always_shared: false,
+    },
 ];
 
 /// The harness that a process is. Any of its three names may tell: the one the kernel keeps may be cut or changed by
@@ -140,8 +260,37 @@ mod tests {
     }
 
     #[test]
+    fn how_it_runs_is_told_by_its_arguments() {
+        for (line, expected) in [
+            ("codex", Runs::Attended),
+            ("codex fix exec", Runs::Attended),
+            ("codex resume 01a2", Runs::Attended),
+            ("codex exec --json hi", Runs::Unattended),
+            ("codex -c model=x -m exec e hi", Runs::Unattended),
+            ("codex --search -C /tmp exec hi", Runs::Unattended),
+            ("codex -m exec", Runs::Attended),
+            ("codex -- exec", Runs::Attended),
+            ("codex app-server --listen unix://", Runs::Shared),
+            ("opencode", Runs::Shared),
+            ("opencode serve", Runs::Shared),
+            ("node /n/.bin/opencode run hi", Runs::Unattended),
+            ("pi", Runs::Attended),
+            ("node /n/pi-coding-agent/dist/cli.js -p hi", Runs::Unattended),
+            ("pi --mode rpc", Runs::Unattended),
+            ("node --no-warnings /n/.bin/gemini", Runs::Attended),
+            ("node /n/.bin/gemini --prompt=hi", Runs::Unattended),
+            ("claude -p hi", Runs::Attended),
+        ] {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let harness = recognise("", &arguments, Some(Path::new("/usr/bin/node"))).unwrap();
+            assert_eq!(harness.runs(&arguments), expected, "{line}");
+        }
+    }
+
+    #[test]
     fn each_that_names_its_conversation_is_known() {
-        for (name, _) in minder_proto::caller::HARNESS_VARS {
+        let named = minder_proto::caller::HARNESS_VARS.into_iter().map(|(name, _)| name);
+        for name in named.chain(minder_proto::caller::NAMED_BY_PLUGIN) {
             assert!(HARNESSES.iter().any(|h| h.name == name), "{name}");
         }
     }

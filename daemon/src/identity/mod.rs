@@ -10,4 +10,4 @@ pub mod token;
 pub mod who;
 
 pub use ancestry::{Ancestor, Ancestry, boot_id, has_ended, process_of, ran_for, runs_under};
-pub use who::{Who, identify, who, who_left};
+pub use who::{Who, has_token, identify, who, who_left};

@@ -4,10 +4,7 @@
 use sha1::{Digest, Sha1};
 use uuid::Uuid;
 
-/// The variable that names the session.
-pub const SESSION: &str = "MINDER_SESSION";
-/// The variable that proves it.
-pub const TOKEN: &str = "MINDER_TOKEN";
+pub use minder_proto::caller::{SESSION_VAR as SESSION, TOKEN_VAR as TOKEN};
 
 /// A new token: 244 random bits.
 pub fn fresh() -> String {

@@ -3,7 +3,8 @@
 //! 0. In a supervised turn: the session whose turn it is.
 //! 1. Under a harness: a session of that very process, or nobody that is registered. A variable tells which one where
 //!    it has several; one that names a conversation of another process was inherited, and speaks for nobody.
-//! 2. Under none (its ancestors cannot be seen, or it was detached): the session that its variables name.
+//! 2. Under none (its ancestors cannot be seen, or it was detached): the session that its variables name, or the one
+//!    that minder started it for, proven by its token.
 //! 3. With variables that name none: an agent that is not registered. It is never taken for the person.
 //! 4. Else: the person.
 
@@ -14,7 +15,7 @@ use minder_proto::id::{Party, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::stamp::Stamp;
 
-use super::Ancestry;
+use super::{Ancestry, token};
 use crate::session;
 use crate::store::{Session, State};
 
@@ -38,6 +39,11 @@ impl Who {
         match &self.identity {
             Identity::Session { id } => Ok(Party::Session(*id)),
             Identity::Operator => Ok(Party::Operator),
+            Identity::Unregistered { harness, .. } if harness == "unknown" => Err(Fault::new(
+                Kind::Refused,
+                "this agent is not registered: it may look and wait, and nothing else",
+            )
+            .hint("minder new")),
             Identity::Unregistered { harness, .. } => Err(Fault::new(
                 Kind::Refused,
                 format!(
@@ -141,7 +147,15 @@ fn under(harness: &str, bound: &[&Session], caller: Option<&Caller>, state: &Sta
 
 /// Rules 2 to 4.
 fn by_variables(caller: Option<&Caller>, state: &State) -> Identity {
-    caller.map_or(Identity::Operator, |caller| caller::by_variables(caller, |h, id| state.by_binding(h, id)))
+    let Some(caller) = caller else { return Identity::Operator };
+    let issued = |id| has_token(state, id, caller.token.as_deref()).then_some(id);
+    caller::by_variables(caller, |h, id| state.by_binding(h, id), issued)
+}
+
+/// Whether the daemon gave this token to the process that it last started for a session.
+pub fn has_token(state: &State, session: SessionId, token: Option<&str>) -> bool {
+    let launch = state.session(session).and_then(|s| s.record.launch.as_ref());
+    launch.zip(token).is_some_and(|(launch, token)| !token.is_empty() && launch.token == token::sum(token))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 
-/// What the hook's environment says beside its input. No values that could be secrets.
+/// What the hook's environment says beside its input. Of what could be a secret there is only the token that the daemon made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookEnv {
@@ -20,6 +20,12 @@ pub struct HookEnv {
     /// Set under a supervised turn: minder's own run is no session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
+    /// The session that minder started this process for, as the process was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What proves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
 }
 
 /// `hook.event`.

@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use clap::Args;
+use minder_proto::caller::{SESSION_VAR, TOKEN_VAR};
 use minder_proto::error::exit;
 use minder_proto::rpc::{HookAnswer, HookEnv};
 
@@ -82,16 +83,22 @@ fn print(answer: &HookAnswer) -> u8 {
 fn environment(harness: &str) -> HookEnv {
     let text = |name| std::env::var(name).ok().filter(|v| !v.is_empty());
     let pid = |name| text(name).and_then(|v| v.parse().ok());
-    let turn = text("MINDER_TURN");
+    let token = text(TOKEN_VAR);
+    let any = HookEnv {
+        turn: text("MINDER_TURN"),
+        session: token.as_ref().and_then(|_| text(SESSION_VAR)),
+        token,
+        ..HookEnv::default()
+    };
     match harness {
         "claude" => HookEnv {
             pid: pid("CLAUDE_PID"),
             attended: text("CLAUDE_CODE_SESSION_ATTENDED").map(|v| v != "0"),
             entrypoint: text("CLAUDE_CODE_ENTRYPOINT"),
-            turn,
+            ..any
         },
-        "opencode" | "pi" => HookEnv { pid: pid("MINDER_HARNESS_PID"), turn, ..HookEnv::default() },
-        _ => HookEnv { turn, ..HookEnv::default() },
+        "opencode" | "pi" => HookEnv { pid: pid("MINDER_HARNESS_PID"), ..any },
+        _ => any,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Gemini, as seen in 0.61.0. What keeps a turn going reaches its model as a user's message, and `BeforeAgent` tells it
-//! as a prompt: that is the evidence. No other event was seen to bring a text to the model, and nothing wakes it. Its
-//! end of a compaction is not told.
+//! as a prompt: that is the evidence. Of what another event brings to the model there is none, so only the start brings
+//! something. Nothing wakes it. Its end of a compaction is not told.
 
 use super::{Dialect, Event, Form, Means, Takes, heard};
 
@@ -16,7 +16,7 @@ pub const DIALECT: Dialect = Dialect {
 };
 
 const EVENTS: &[Event] = &[
-    heard("SessionStart", Means::Begins, Takes::Nothing),
+    heard("SessionStart", Means::Begins, Takes::Context),
     heard("BeforeAgent", Means::Prompt, Takes::Nothing),
     heard("AfterTool", Means::ToolDone, Takes::Nothing),
     heard("Notification", Means::Notification, Takes::Nothing),

@@ -4,6 +4,7 @@ use minder_proto::record::{Process, SessionRecord};
 use serde_json::json;
 
 use super::super::Ancestor;
+use super::super::harness::Runs;
 use super::*;
 
 /// Processes: 100 and so on are harnesses, less is not.
@@ -43,7 +44,16 @@ fn state() -> State {
         session("codex", "codex", 500, &["e"]),
         session("threads-1", "codex", 600, &["t1"]),
         session("threads-2", "codex", 600, &["t2"]),
+        started("launched", "secret"),
     ])
+}
+
+/// A session that minder started a process for, with this token.
+fn started(label: &str, token: &str) -> SessionRecord {
+    let mut record = session(label, "codex", 0, &[]);
+    let launch = json!({"at": "2026-11-30T12:00:00Z", "token": token::sum(token)});
+    record.launch = Some(serde_json::from_value(launch).unwrap());
+    record
 }
 
 /// Ancestors by pid, nearest first, below the first process of the system: a shell is 9; `claude` and `codex` processes
@@ -57,7 +67,15 @@ fn ancestry(text: &str) -> Ancestry {
         };
         let pid = word.trim_start_matches(['c', 'x']).parse().unwrap();
         let process = process(pid);
-        Ancestor { process, ppid: 1, comm: String::new(), argv0: String::new(), harness, minds: None }
+        Ancestor {
+            process,
+            ppid: 1,
+            comm: String::new(),
+            argv0: String::new(),
+            harness,
+            runs: Runs::Attended,
+            minds: None,
+        }
     });
     Ancestry::known(chain.collect())
 }
@@ -178,6 +196,7 @@ fn a_process_of_another_boot_or_time_is_another_process() {
             comm: String::new(),
             argv0: String::new(),
             harness: Some("claude"),
+            runs: Runs::Attended,
             minds: None,
         };
         change(&mut ancestor.process);
@@ -272,6 +291,7 @@ fn what_a_turn_runs_speaks_as_its_session() {
         comm: "exe".into(),
         argv0: "minderd".into(),
         harness: None,
+        runs: Runs::Attended,
         minds,
     };
     let below = |chain: &str, minds| {
@@ -284,4 +304,39 @@ fn what_a_turn_runs_speaks_as_its_session() {
     let own = Identity::Session { id: state.records().find(|r| r.label == "alone").unwrap().id };
     assert_eq!(below("c100", Some(SessionId::random())), own);
     assert_eq!(below("c100", None), own);
+}
+
+/// O6: what a process was given is inherited by all that it starts, a shared server's threads among them.
+#[test]
+fn what_minder_gave_to_a_process_speaks_only_where_nothing_nearer_does() {
+    let state = state();
+    let launched = state.by_label("launched").unwrap();
+    let with = |variables: &str, token: Option<&str>| {
+        let mut caller = caller(variables).unwrap();
+        caller.vars.insert(caller::SESSION_VAR.to_owned(), launched.to_string());
+        caller.token = token.map(str::to_owned);
+        caller
+    };
+    for (ancestors, variables, token, expected) in [
+        // In a sandbox with a process namespace of its own.
+        ("9", "", Some("secret"), "launched"),
+        ("9", "", Some("guessed"), "?unknown:"),
+        ("9", "", Some(""), "?unknown:"),
+        ("9", "", None, "?unknown:"),
+        // Its variable says which thread it is.
+        ("9", "codex=t2", Some("secret"), "threads-2"),
+        ("9", "codex=new", Some("secret"), "?codex:new"),
+        ("9 x600", "codex=t1", Some("secret"), "threads-1"),
+        ("9 x600", "codex=t2", Some("secret"), "threads-2"),
+        ("9 x600", "codex=new", Some("secret"), "?codex:new"),
+        ("9 x600", "", Some("secret"), "?codex:"),
+        // A harness that one of its tools started.
+        ("9 c700", "", Some("secret"), "?claude:"),
+        ("9 c100", "claude=a", Some("secret"), "alone"),
+    ] {
+        let found = identify(Some(&with(variables, token)), &ancestry(ancestors), &state);
+        assert_eq!(shown(&found, &state), expected, "under {ancestors:?} with {variables:?} {token:?}");
+    }
+    let nobody = known(&with("", None), "9", &state).unwrap().party().unwrap_err();
+    assert_eq!((nobody.kind.exit(), nobody.hint.as_deref()), (3, Some("minder new")));
 }

@@ -3,8 +3,11 @@
 
 mod answers;
 mod bench;
+mod dialects;
 mod evidence;
 mod foreign;
+mod inner;
 mod late;
+mod rig;
 mod stop;
 mod waiters;
