@@ -16,6 +16,14 @@ fn main() {
     if Path::new("node/node_modules/.bin/codex").exists() {
         println!("cargo::rustc-cfg=codex");
     }
+    println!("cargo::rustc-check-cfg=cfg(opencode)");
+    if Path::new("node/node_modules/.bin/opencode").exists() {
+        println!("cargo::rustc-cfg=opencode");
+    }
+    println!("cargo::rustc-check-cfg=cfg(pi)");
+    if Path::new("node/node_modules/.bin/pi").exists() {
+        println!("cargo::rustc-cfg=pi");
+    }
     println!("cargo::rustc-check-cfg=cfg(root)");
     // The owner of this process's folder in /proc is who it runs as.
     if std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0) {

@@ -38,7 +38,11 @@ node=$here/node
 # What was installed last, and that it is still there.
 want=$(cat "$node/package.json" "$node/package-lock.json" | cksum)
 stamp=$node/node_modules/.installed
-if [ -x "$node/node_modules/.bin/claude" ] && [ -x "$node/node_modules/.bin/codex" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
+there=yes
+for program in claude codex opencode pi; do
+  [ -x "$node/node_modules/.bin/$program" ] || there=no
+done
+if [ $there = yes ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
   say "npm packages are all there"
   exit 0
 fi
@@ -46,7 +50,7 @@ if ! command -v npm >/dev/null 2>&1; then
   say "missing: node and npm (version 20 or newer)" >&2
   exit 1
 fi
-say "installing npm packages of tests/node (about 1.2 GB)"
+say "installing npm packages of tests/node (about 1.8 GB)"
 # The engine wish of the package concerns its installer only; the program is one native executable.
 npm ci --prefix "$node" --no-audit --no-fund --loglevel=error
 # With a home of its own: a program that is only looked at leaves nothing in the user's.

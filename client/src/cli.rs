@@ -55,6 +55,8 @@ pub enum Command {
     Hook(commands::hook::HookArgs),
     /// Put minder's hooks into a harness's settings, or take them out
     Hooks(commands::hooks::args::HooksArgs),
+    /// The harnesses: which are here, and what works with each
+    Harness(commands::harness::HarnessArgs),
     /// Set everything up: find the harnesses, ask, install, test; or take it all back
     Setup(commands::setup::args::SetupArgs),
     /// Text for agents, how sessions are named, or the help of a command
@@ -131,6 +133,7 @@ impl Command {
             Self::Noun(Noun { command: None }) => commands::home::run(context),
             Self::Hook(args) => commands::hook::run(&args, context),
             Self::Hooks(args) => commands::hooks::args::run(args, context),
+            Self::Harness(args) => commands::harness::run(&args, context),
             Self::Setup(args) => commands::setup::args::run(args, context),
             Self::Help(args) => commands::help::run(&args, context),
             Self::Turn(args) => commands::turn::run(args, context),

@@ -55,6 +55,8 @@ pub mod garbage;
 pub mod heap;
 pub mod isolate;
 pub mod model;
+pub mod opencode;
+pub mod pi;
 pub mod power;
 pub mod process;
 pub mod shim;

@@ -15,7 +15,7 @@ use crate::hooks::pack::Body;
 use crate::hooks::{Change, HooksError, Pack, Scope, Settings, Surroundings, pack};
 
 /// Harnesses that minder will know and whose hooks this build cannot put in.
-pub const NOT_BUILT: &[&str] = &["gemini", "cursor", "grok"];
+pub const NOT_BUILT: &[&str] = &["grok"];
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,10 +153,11 @@ pub fn known(harness: &str) -> Result<&'static Pack, HooksError> {
 
 /// How one settings file stands.
 #[derive(Debug, Serialize)]
-struct Seen {
+pub(super) struct Seen {
     scope: Scope,
     path: PathBuf,
-    state: &'static str,
+    /// `absent`, `installed`, `outdated`.
+    pub(super) state: &'static str,
     /// Programs that our commands run and that are not there.
     missing_programs: Vec<String>,
     /// Events whose hooks the harness has not shown its user yet: it does not run them.
@@ -165,13 +166,38 @@ struct Seen {
 }
 
 impl Seen {
-    fn is_well(&self) -> bool {
+    /// Whether it runs.
+    pub(super) fn is_well(&self) -> bool {
         let standing = &self.standing;
         standing.is_current()
             && standing.hindrances.is_empty()
             && self.missing_programs.is_empty()
             && self.unreviewed.is_empty()
     }
+}
+
+/// Looks at a harness's settings.
+pub(super) fn look(
+    pack: &'static Pack,
+    surroundings: &Surroundings,
+    program: &str,
+    scope: Scope,
+) -> Result<Seen, HooksError> {
+    seen_in(&Settings::read(surroundings, pack, scope)?, surroundings, program, scope)
+}
+
+fn seen_in(
+    settings: &Settings,
+    surroundings: &Surroundings,
+    program: &str,
+    scope: Scope,
+) -> Result<Seen, HooksError> {
+    let standing = settings.standing(program)?;
+    let missing_programs =
+        standing.programs.iter().filter(|file| !Path::new(file).exists()).cloned().collect();
+    let unreviewed = settings.unreviewed(surroundings)?;
+    let path = settings.path().to_owned();
+    Ok(Seen { scope, path, state: state(&standing), missing_programs, unreviewed, standing })
 }
 
 fn status(
@@ -191,13 +217,7 @@ fn status(
             continue;
         }
         warn(&settings, output.err)?;
-        let standing = settings.standing(program)?;
-        let missing_programs =
-            standing.programs.iter().filter(|file| !Path::new(file).exists()).cloned().collect();
-        let state = state(&standing);
-        let unreviewed = settings.unreviewed(surroundings)?;
-        let path = settings.path().to_owned();
-        seen.push(Seen { scope, path, state, missing_programs, unreviewed, standing });
+        seen.push(seen_in(&settings, surroundings, program, scope)?);
     }
     // In one place is enough, and what is in a second place must be well too.
     let installed: Vec<_> = seen.iter().filter(|one| !one.standing.is_absent()).collect();

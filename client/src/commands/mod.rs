@@ -5,6 +5,7 @@ pub mod account;
 pub mod close;
 pub mod daemon;
 pub mod drop;
+pub mod harness;
 pub mod help;
 pub mod home;
 pub mod hook;

@@ -41,7 +41,7 @@ pub struct Options {
 }
 
 /// Programs of harnesses without a pack whose names mean nothing else.
-const OTHERS: &[&str] = &["gemini", "grok"];
+const OTHERS: &[&str] = &["grok"];
 
 /// What became of one running session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -418,7 +418,9 @@ impl Setup<'_, '_> {
             let path = show(change.path());
             let summary = match &pack.body {
                 Body::Script(what, _) => format!("removes minder's {what} {path}"),
-                Body::Groups(_) => format!("takes minder's hooks out of {path}; nothing else changes"),
+                Body::Groups(_) | Body::Commands(_) => {
+                    format!("takes minder's hooks out of {path}; nothing else changes")
+                }
             };
             shown.push(self.show(change, &summary, "as it was before")?);
         }
@@ -463,7 +465,7 @@ impl Setup<'_, '_> {
 /// What an installation does to a harness's file, up to the file's name.
 fn words(pack: &Pack, standing: &Standing) -> String {
     match &pack.body {
-        Body::Groups(_) => hooks_words(standing),
+        Body::Groups(_) | Body::Commands(_) => hooks_words(standing),
         Body::Script(what, _) if standing.programs.is_empty() => format!("makes minder's {what}"),
         Body::Script(what, _) => format!("brings minder's {what} up to date in"),
     }

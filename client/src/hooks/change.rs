@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::ours::{Standing, check_form, compare};
 use super::pack::{Body, Pack};
 use super::place::{Scope, Surroundings};
-use super::plan;
+use super::plan::{self, Installed};
 use super::receipt::{Receipt, Receipts};
 use super::replace::{Snapshot, remove_empty};
 use super::sandbox::{self, Offer};
@@ -115,7 +115,7 @@ impl Settings {
         let groups = self.pack.groups(program);
         let (text, document) = self.parsed()?;
         check_form(text, &document, &groups).map_err(|error| self.looked.broken(error))?;
-        let hindrances = hindrance::in_text(&document, &self.pack.reader);
+        let hindrances = hindrance::in_text(&document, self.pack);
         Ok(Standing { hindrances, ..compare(&document, &groups) })
     }
 
@@ -138,8 +138,15 @@ impl Settings {
             return Ok((!is_there).then_some(Change { looked: self.looked, after: Some(wanted), keeps }));
         }
         let text = self.looked.snapshot.text.as_deref();
-        let installed = plan::install(text, &self.pack.groups(program), self.looked.memory())
-            .map_err(|error| self.looked.broken(error))?;
+        let groups = self.pack.groups(program);
+        let installed = match self.pack.beginning().filter(|_| text.is_none()) {
+            // Made as a whole: what is taken back is the whole of it.
+            Some(beginning) => plan::install(Some(beginning), &groups, None).map(|installed| {
+                installed.map(|new| Installed { memory: Some(Memory::of_new_file(&new.text)), ..new })
+            }),
+            None => plan::install(text, &groups, self.looked.memory()),
+        };
+        let installed = installed.map_err(|error| self.looked.broken(error))?;
         Ok(installed.map(|installed| Change {
             looked: self.looked,
             after: Some(installed.text),

@@ -5,23 +5,28 @@ use std::path::Path;
 
 use super::json_text::{Document, Node, Piece};
 use super::ours::find;
-use super::pack::Reader;
+use super::pack::Pack;
 
 /// What in the text itself does, a line for each.
-pub fn in_text(document: &Document, reader: &Reader) -> Vec<String> {
+pub fn in_text(document: &Document, pack: &Pack) -> Vec<String> {
+    let reader = &pack.reader;
     let mut lines = Vec::new();
     let members = document.root.as_ref().map(Node::members).unwrap_or_default();
-    if let Some(switch) = reader.switch
-        && document
+    if let Some((names, off)) = reader.switch {
+        let switch = document
             .root
             .as_ref()
-            .and_then(|root| root.member(switch))
-            .is_some_and(|on| Piece::Bool(true).matches(on))
-    {
-        lines.push(format!("`{switch}` is true in this file: no hook runs"));
+            .and_then(|root| names.iter().try_fold(root, |node, name| node.member(name)));
+        if switch.is_some_and(|value| Piece::Bool(off).matches(value)) {
+            lines.push(format!("`{}` is {off} in this file: no hook runs", names.join(".")));
+        }
     }
-    if let Some(strict) = reader.strict.filter(|_| document.has_comments || document.has_trailing_commas) {
-        lines.push(strict.to_owned());
+    let is_refused = |there: bool, borne: bool| there && !borne;
+    if is_refused(document.has_comments, reader.comments)
+        || is_refused(document.has_trailing_commas, reader.trailing_commas)
+    {
+        let what = if reader.comments { "trailing commas" } else { "comments or trailing commas" };
+        lines.push(format!("this file has {what}: {} loads nothing of it", pack.title));
     }
     for member in members.iter().filter(|_| !reader.root_keys.is_empty()) {
         if !reader.root_keys.contains(&member.key.as_str()) {
@@ -71,14 +76,17 @@ mod tests {
 
     #[test]
     fn each_harness_has_its_own() {
-        let said =
-            |harness: &str, text: &str| in_text(&parse(text).unwrap(), &pack::of(harness).unwrap().reader);
+        let said = |harness: &str, text: &str| in_text(&parse(text).unwrap(), pack::of(harness).unwrap());
         assert_eq!(said("claude", "{\"x\": 1}"), [""; 0]);
         assert_eq!(said("claude", "{\"disableAllHooks\": true}").len(), 1);
         assert_eq!(said("claude", "{\"disableAllHooks\": false}").len(), 0);
         assert!(said("claude", "{/**/}")[0].contains("Claude Code loads nothing of it"));
         assert!(said("codex", "{\"hooks\": {},}")[0].contains("Codex loads nothing of it"));
         assert_eq!(said("codex", "{\"description\": \"mine\", \"hooks\": {}}").len(), 0);
+        assert_eq!(said("gemini", "{\"hooksConfig\": {\"enabled\": true} /* mine */}").len(), 0);
+        let off = said("gemini", "{\"hooksConfig\": {\"enabled\": false},}");
+        assert_eq!(off[0], "`hooksConfig.enabled` is false in this file: no hook runs");
+        assert!(off[1].starts_with("this file has trailing commas: Gemini"), "{off:?}");
         assert!(said("codex", "{\"x\": 1}")[0].starts_with("`x` is no name"));
     }
 

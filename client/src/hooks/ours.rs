@@ -51,6 +51,11 @@ pub fn find(document: &Document) -> Vec<Found<'_>> {
                     event_place: (&hooks.value, event_index),
                     hooks_place: (root, hooks_index),
                 };
+                // A list of commands has them without a group.
+                if is_ours(group) {
+                    all.push(found(&event.value, group_index, true));
+                    continue;
+                }
                 let Some(commands) = group.member("hooks") else { continue };
                 let ours: Vec<_> =
                     (0..commands.items().len()).filter(|at| is_ours(&commands.items()[*at])).collect();

@@ -1,11 +1,14 @@
 //! A pack: all that is known of one harness for its hooks, as data. Where its settings are, what stands in them,
 //! where its program is found, and what a person has to know.
 
+use std::path::PathBuf;
+
+use serde::Serialize;
+
 use super::command::{self, Form};
 use super::json_text::Piece;
 use super::packs;
 use super::place::{Scope, Surroundings};
-use std::path::PathBuf;
 
 /// The pack of one harness.
 #[derive(Debug)]
@@ -30,6 +33,23 @@ pub struct Pack {
     pub lists_sessions: bool,
     /// What a person has to do after an installation.
     pub then: &'static str,
+    /// What becomes of messages.
+    pub works: Works,
+}
+
+/// What works with a harness through what stands in its settings, in few words.
+#[derive(Debug, Serialize)]
+pub struct Works {
+    /// The versions that it was seen with.
+    pub tried: &'static [&'static str],
+    /// What becomes of a message to a session that is idle.
+    pub idle: &'static str,
+    /// Where one enters a turn that runs.
+    pub busy: &'static str,
+    /// When one enters while a dialog is open.
+    pub dialog: &'static str,
+    /// The channels by which a session of it can be reached, beside those of every session.
+    pub channels: &'static [&'static str],
 }
 
 /// How a harness's program is found, and which versions of it are known.
@@ -59,6 +79,8 @@ pub struct UserPlace {
 pub enum Body {
     /// A JSON object with `hooks`, in it a list of groups for each event.
     Groups(&'static [Event]),
+    /// The same with a list of commands for each event, under a `version`.
+    Commands(&'static [Event]),
     /// A file of minder's own, which the harness runs: what it is called, and the parts of its text.
     Script(&'static str, &'static [&'static str]),
 }
@@ -79,12 +101,14 @@ pub struct Event {
 /// How a harness reads the file in which its hooks are.
 #[derive(Debug)]
 pub struct Reader {
-    /// What it makes of comments and trailing commas, where it does not bear them.
-    pub strict: Option<&'static str>,
+    /// Whether it bears comments.
+    pub comments: bool,
+    /// Whether it bears a comma behind the last item.
+    pub trailing_commas: bool,
     /// The names at the top of the file, where it bears no others.
     pub root_keys: &'static [&'static str],
-    /// The switch that turns all hooks off, where there is one.
-    pub switch: Option<&'static str>,
+    /// The switch that turns all hooks off, where there is one: the names that lead to it, and the value that does.
+    pub switch: Option<(&'static [&'static str], bool)>,
     /// The file beside a person's settings that says which hooks were reviewed, where it runs no others.
     pub reviews: Option<&'static str>,
 }
@@ -93,8 +117,14 @@ pub struct Reader {
 pub const WAITER_TIMEOUT: u64 = 2_000_000;
 
 /// Every pack, in the order in which they are shown.
-pub const ALL: &[&Pack] =
-    &[&packs::claude::PACK, &packs::codex::PACK, &packs::opencode::PACK, &packs::pi::PACK];
+pub const ALL: &[&Pack] = &[
+    &packs::claude::PACK,
+    &packs::codex::PACK,
+    &packs::opencode::PACK,
+    &packs::pi::PACK,
+    &packs::gemini::PACK,
+    &packs::cursor::PACK,
+];
 
 /// The pack of a harness.
 pub fn of(harness: &str) -> Option<&'static Pack> {
@@ -115,10 +145,24 @@ impl Pack {
         }
     }
 
+    /// The text to begin a file with where there is none.
+    pub fn beginning(&self) -> Option<&'static str> {
+        matches!(self.body, Body::Commands(_)).then_some("{\n  \"version\": 1\n}\n")
+    }
+
     /// What a minder at `program` puts into the lists of events.
     pub fn groups(&self, program: &str) -> Vec<(&'static str, Piece)> {
-        let Body::Groups(events) = &self.body else { return Vec::new() };
-        events.iter().map(|event| (event.name, self.group(event, program))).collect()
+        match &self.body {
+            Body::Groups(events) => {
+                events.iter().map(|event| (event.name, self.group(event, program))).collect()
+            }
+            Body::Commands(events) => {
+                let command = Piece::String(command::text(program, self.name, Form::Event));
+                let command = Piece::Object(vec![("command", command)]);
+                events.iter().map(|event| (event.name, command.clone())).collect()
+            }
+            Body::Script(..) => Vec::new(),
+        }
     }
 
     fn group(&self, event: &Event, program: &str) -> Piece {

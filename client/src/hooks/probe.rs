@@ -2,7 +2,7 @@
 //! once each, with a time limit; a harness that hangs costs seconds and no more.
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::pack::Pack;
+use super::pack::{self, Pack};
 use super::place::{Scope, Surroundings};
 
 /// How long a harness may take to answer.
@@ -94,6 +94,8 @@ fn ask(program: &Path, arguments: &[&str], limit: Duration) -> Result<String, St
     let into = output.try_clone().map_err(failed)?;
     let mut child = Command::new(program)
         .args(arguments)
+        .env_clear()
+        .envs(environment())
         .stdin(Stdio::null())
         .stdout(into)
         .stderr(Stdio::null())
@@ -108,6 +110,15 @@ fn ask(program: &Path, arguments: &[&str], limit: Duration) -> Result<String, St
     let mut text = String::new();
     output.rewind().and_then(|()| output.take(OUTPUT_LIMIT).read_to_string(&mut text)).map_err(failed)?;
     Ok(text)
+}
+
+/// What a harness is told of the surroundings: where it is and where its settings are. Not what it would be told of a
+/// session that it is in, and no key.
+fn environment() -> impl Iterator<Item = (&'static str, OsString)> {
+    const PLAIN: [&str; 9] =
+        ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"];
+    let settings = pack::ALL.iter().filter_map(|pack| Some(pack.user.variable?.0));
+    PLAIN.into_iter().chain(settings).filter_map(|name| Some((name, env::var_os(name)?)))
 }
 
 /// Waits for a child up to a limit, then ends its process group. Looks in growing steps: a child that is not

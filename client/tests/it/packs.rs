@@ -34,7 +34,7 @@ fn samples(harness: &str) -> Vec<PathBuf> {
 
 #[test]
 fn install_install_uninstall_leaves_the_files_of_every_harness_as_they_were() {
-    let groups = pack::ALL.iter().filter(|pack| matches!(pack.body, Body::Groups(_)));
+    let groups = pack::ALL.iter().filter(|pack| !matches!(pack.body, Body::Script(..)));
     for harness in groups.map(|pack| pack.name).filter(|name| *name != "claude") {
         for sample in samples(harness) {
             let start = fs_err::read(&sample).unwrap();
@@ -179,4 +179,24 @@ fn a_file_of_minders_own_is_replaced_by_a_newer_one_and_never_a_file_of_somebody
         assert!(hooks(&place, pack.name, Action::Uninstall).out.ends_with("nothing of minder's in it\n"));
         assert_eq!(place.tree(), tree, "{}", pack.name);
     }
+}
+
+#[test]
+fn what_stands_in_the_files_of_gemini_and_cursor() {
+    let place = Place::new();
+    hooks(&place, "gemini", Action::Install);
+    let text = fs_err::read_to_string(place.file("gemini", Scope::User)).unwrap();
+    let settings: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let command = format!("[ -x '{PROGRAM}' ] && exec '{PROGRAM}' hook gemini || exit 0 # minder-hook");
+    let group = serde_json::json!([{"hooks": [{"type": "command", "command": command, "timeout": 10_000}]}]);
+    assert_eq!(settings["hooks"]["AfterAgent"], group);
+    assert!(settings["hooks"].get("BeforeModel").is_none());
+
+    hooks(&place, "cursor", Action::Install);
+    let text = fs_err::read_to_string(place.file("cursor", Scope::User)).unwrap();
+    let settings: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(settings["version"], 1);
+    let command = command.replace("gemini", "cursor");
+    assert_eq!(settings["hooks"]["stop"], serde_json::json!([{"command": command}]));
+    assert_eq!(settings["hooks"].as_object().unwrap().len(), 6);
 }

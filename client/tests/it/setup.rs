@@ -193,16 +193,16 @@ fn without_a_harness_it_says_so() {
     let ran = setup(&place, &yes(), &mut Noted::default());
     assert_eq!(
         (ran.code(), ran.out.as_str()),
-        (1, "setup     no harness found (claude, codex, opencode, pi not on PATH); nothing changed\n")
+        (1, "setup     no harness found (claude, codex, opencode, pi, gemini, cursor-agent not on PATH); nothing changed\n")
     );
     let named = Options { harnesses: vec!["claude".to_owned()], ..yes() };
     assert_eq!(setup(&place, &named, &mut Noted::default()).code(), 2);
     assert!(!place.settings().exists());
 
-    script(&bin(&place).join("gemini"), "exit 9");
+    script(&bin(&place).join("grok"), "exit 9");
     let ran = setup(&place, &yes(), &mut Noted::default());
-    assert!(ran.out.starts_with("gemini    found; minder has no hooks for it yet\n"), "{}", ran.out);
-    for name in ["gemini", "vim"] {
+    assert!(ran.out.starts_with("grok      found; minder has no hooks for it yet\n"), "{}", ran.out);
+    for name in ["grok", "vim"] {
         let named = Options { harnesses: vec!["claude".to_owned(), name.to_owned()], ..yes() };
         assert_eq!(setup(&place, &named, &mut Noted::default()).code(), 64, "{name}");
     }

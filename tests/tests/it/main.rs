@@ -20,6 +20,7 @@ mod j_damage;
 mod j_restart;
 mod j_text;
 mod launches;
+mod plugins;
 mod queues;
 mod queues_crash;
 mod records;

@@ -36,7 +36,7 @@ enum HooksCommand {
 
 #[derive(Args, Debug)]
 struct LookArgs {
-    /// The harness: claude, codex, opencode, pi
+    /// The harness: claude, codex, opencode, pi, gemini, cursor
     #[arg(value_name = "HARNESS")]
     harness: String,
     /// Whose settings [default: the user's]

@@ -1,6 +1,6 @@
 //! The pack for Claude Code.
 
-use super::super::pack::{Body, Event, Pack, Program, Reader, UserPlace};
+use super::super::pack::{Body, Event, Pack, Program, Reader, UserPlace, Works};
 
 /// What a hook may take, in seconds. It answers in milliseconds; this is for a machine that swaps.
 const TIMEOUT: u64 = 10;
@@ -39,14 +39,22 @@ pub static PACK: Pack = Pack {
     body: Body::Groups(EVENTS),
     reader: Reader {
         // Seen with 2.1.332; its start screen and `-p` say the same.
-        strict: Some("this file has comments or trailing commas: Claude Code loads nothing of it"),
+        comments: false,
+        trailing_commas: false,
         root_keys: &[],
-        switch: Some("disableAllHooks"),
+        switch: Some((&["disableAllHooks"], true)),
         reviews: None,
     },
     sandbox: None,
     lists_sessions: true,
     then: "start `claude` in any terminal; sessions that run speak from their next prompt",
+    works: Works {
+        tried: &["2.1.197", "2.1.332"],
+        idle: "wakes",
+        busy: "next tool",
+        dialog: "after",
+        channels: &["hook", "headless"],
+    },
 };
 
 #[cfg(test)]

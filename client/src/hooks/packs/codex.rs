@@ -1,7 +1,7 @@
 //! The pack for Codex: Claude Code's form in a file of its own. Codex reads that file strictly, and runs nothing of it
 //! that its user has not reviewed; both were seen with 0.171.0.
 
-use super::super::pack::{Body, Event, Pack, Program, Reader, UserPlace};
+use super::super::pack::{Body, Event, Pack, Program, Reader, UserPlace, Works};
 
 /// What a hook may take, in seconds.
 const TIMEOUT: u64 = 10;
@@ -35,7 +35,8 @@ pub static PACK: Pack = Pack {
     project: ".codex/hooks.json",
     body: Body::Groups(EVENTS),
     reader: Reader {
-        strict: Some("this file has comments or trailing commas: Codex loads nothing of it"),
+        comments: false,
+        trailing_commas: false,
         root_keys: &["description", "hooks"],
         switch: None,
         reviews: Some("config.toml"),
@@ -43,6 +44,13 @@ pub static PACK: Pack = Pack {
     sandbox: Some("config.toml"),
     lists_sessions: false,
     then: "start `codex` and answer \"Hooks need review\": before that it runs none of them",
+    works: Works {
+        tried: &["0.171.0"],
+        idle: "waits",
+        busy: "next tool",
+        dialog: "after",
+        channels: &["hook", "headless"],
+    },
 };
 
 #[cfg(test)]

@@ -3,5 +3,7 @@
 
 pub mod claude;
 pub mod codex;
+pub mod cursor;
+pub mod gemini;
 pub mod opencode;
 pub mod pi;

@@ -1,0 +1,114 @@
+//! The real OpenCode and the real Pi with minder's own plugin in them, against a scripted model: a turn from its begin to
+//! its end, who is taken for the caller, a message to one that is idle, to one that works and to one that asks, and the
+//! end of it all.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use minder_proto::event::Receipt;
+use minder_proto::state::State;
+use minder_tests::model::Model;
+use minder_tests::opencode::Server;
+use minder_tests::pi::{self, Pi};
+use minder_tests::tmux::Tmux;
+
+use crate::scene::{LIMIT, Scene};
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// One at a time: each of them is a large program.
+fn seat() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A scene in which a harness's plugin is installed, and the folder of a session to come.
+fn scene(harness: &str) -> (Arc<Scene>, Model, PathBuf) {
+    let scene = Arc::new(Scene::new());
+    let model = Model::start().unwrap();
+    let folder = scene.isolated.project("worker").unwrap();
+    scene.minder(&["hooks", "install", harness]).ok();
+    scene.minder(&["hooks", "status", harness]).ok();
+    (scene, model, folder)
+}
+
+/// What a tool of a session runs to find out who it is.
+const WHO: &str = "[[sh minder]] [[say I know]]";
+
+#[test]
+#[cfg_attr(not(opencode), ignore = "needs OpenCode: run tests/setup.sh")]
+fn opencode_is_a_session_from_its_first_prompt_to_its_end() {
+    let _seat = seat();
+    let (scene, model, folder) = scene("opencode");
+    let mut server = Server::start(&scene.isolated, &model, &folder).unwrap();
+    let conversation = server.begin().unwrap();
+    server.prompt(&conversation, WHO).unwrap();
+    let id = scene.session("worker");
+    let (seq, _) = scene.wait_move(id, 0, State::Idle);
+    let record = scene.record(id);
+    assert_eq!(record.bindings.last().map(|b| b.id.as_str()), Some(conversation.as_str()));
+    model.wait_for_text(LIMIT, "you: ").expect("a tool of it is taken for it");
+    assert!(model.requests().iter().any(|r| r.brought("(worker, ")), "{}", scene.history(id));
+
+    // Idle: it is woken, and the answer comes back.
+    let asked = scene.minder(&["send", "worker", "--wait", "and now? [[say woken]]"]);
+    assert_eq!((asked.code, asked.stdout.as_str()), (0, "woken\n"), "{asked:?} {}", scene.history(id));
+
+    // A question is open: nothing is given, and all of it after the answer.
+    server.prompt(&conversation, "make it [[sh touch it]] [[say made]]").unwrap();
+    let (asking, _) = scene.wait_move(id, seq, State::Asking);
+    let sent = scene.minder(&["send", "worker", "while you ask [[say got it]]"]).ok();
+    let sent = scene.sent(id, &sent);
+    assert_eq!(scene.wait_receipt(id, sent, Receipt::Held).reason.as_deref(), Some("dialog"));
+    assert!(!folder.join("it").exists(), "nobody answered for the person");
+    server.allow().unwrap();
+    scene.wait_move(id, asking, State::Working);
+    scene.wait_receipt(id, sent, Receipt::Answered);
+    assert!(folder.join("it").exists());
+
+    // It dies in a turn.
+    server.prompt(&conversation, "think [[hang]]").unwrap();
+    let (working, _) = scene.wait_move(id, scene.last(id), State::Working);
+    server.kill().unwrap();
+    scene.wait_move(id, working, State::Error);
+    scene.minder(&["hooks", "uninstall", "opencode"]).ok();
+    assert!(!scene.isolated.config_home().join("opencode/plugin").exists());
+}
+
+#[test]
+#[cfg_attr(not(pi), ignore = "needs Pi: run tests/setup.sh")]
+fn pi_is_a_session_from_its_start_to_its_end() {
+    let _seat = seat();
+    let (scene, model, folder) = scene("pi");
+    let tmux = Tmux::start(&scene.isolated).unwrap();
+    let pane = Pi::new(&scene.isolated, &model).unwrap().tui(&tmux, "worker", &folder).unwrap();
+    let id = scene.session("worker");
+    assert_eq!(scene.record(id).process.map(|p| p.pid), i32::try_from(pane.process().pid()).ok());
+    pi::prompt(&pane, WHO).unwrap();
+    scene.wait_move(id, 0, State::Idle);
+    assert!(model.requests().iter().any(|r| r.brought("(worker, ")), "{}", scene.history(id));
+
+    // Idle, with a line half typed: it is woken, and the line stays.
+    pane.type_text("half a thought").unwrap();
+    pane.wait_text(LIMIT, "half a thought").unwrap();
+    let asked = scene.minder(&["send", "worker", "--wait", "and now? [[say woken]]"]);
+    assert_eq!((asked.code, asked.stdout.as_str()), (0, "woken\n"), "{asked:?} {}", scene.history(id));
+    assert!(pane.screen().unwrap().contains("half a thought"));
+    pane.key("C-u").unwrap();
+
+    // Busy: it is given after the tool that runs, in the same turn.
+    pi::prompt(&pane, "[[gate go]] [[sh echo busy]] [[say over]]").unwrap();
+    let (seq, _) = scene.wait_move(id, scene.last(id), State::Working);
+    let sent = scene.minder(&["send", "worker", "a word [[say heard]]"]).ok();
+    let sent = scene.sent(id, &sent);
+    scene.wait_receipt(id, sent, Receipt::Held);
+    model.open("go");
+    scene.wait_receipt(id, sent, Receipt::Answered);
+    scene.wait_move(id, seq, State::Idle);
+    let heard = model.requests().iter().map(|r| r.count("a word")).max();
+    assert_eq!(heard, Some(1), "{}", scene.history(id));
+
+    pane.key("C-d").unwrap();
+    scene.wait_record(id, "its end", |r| r.process.as_ref().is_some_and(|p| p.ended.is_some()));
+    scene.minder(&["hooks", "uninstall", "pi"]).ok();
+    assert!(!scene.isolated.home().join(".pi/agent/extensions").exists());
+}
