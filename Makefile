@@ -28,7 +28,7 @@ CRASH_POINTS ?= all
 
 help:
 	@echo 'make demo      builds minder (some minutes, once) and shows it at work in a throw-away store'
-	@echo 'make test      installs what the tests need (1.2 GB of npm packages; as root Debian packages), runs them all'
+	@echo 'make test      installs what the tests need (1.4 GB of npm packages; as root Debian packages), runs them all'
 	@echo 'make crash     kills the daemon a thousand times and wherever else it hurts, and looks for what is lost'
 	@echo 'make power     takes the power away from daemons under load, on real disks and on rebuilt ones'
 	@echo 'make install   puts minder and minderd into $(BIN)'

@@ -50,7 +50,7 @@ if ! command -v npm >/dev/null 2>&1; then
   say "missing: node and npm (version 20 or newer)" >&2
   exit 1
 fi
-say "installing npm packages of tests/node (about 1.8 GB)"
+say "installing npm packages of tests/node (about 1.4 GB)"
 # The engine wish of the package concerns its installer only; the program is one native executable.
 npm ci --prefix "$node" --no-audit --no-fund --loglevel=error
 # With a home of its own: a program that is only looked at leaves nothing in the user's.

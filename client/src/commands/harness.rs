@@ -199,8 +199,19 @@ mod tests {
             of("cursor", Some("2026.1"), "installed"),
         ];
         let look = Look { columns: Some(80), ..Look::default() };
-        expect![[r"
-        "]]
+        expect![[r#"
+            HARNESS   VERSION  HOOKS      IDLE   BUSY       DIALOG    CHANNELS
+            claude    2.1.332  installed  wakes  next tool  after     hook headless
+            codex     0.171.0  dead       waits  next tool  after     hook headless
+            opencode  1.20.0   outdated   wakes  next step  after     hook headless
+            pi        ?        absent     wakes  next step  has none  hook headless
+            cursor    2026.1   installed  ?      ?          ?         hook headless
+            codex: minder hooks status codex says what is wrong
+            opencode: 1.20.0 was not tried; 1.18.33 was
+            opencode: minder hooks install opencode brings its hooks up to date
+            pi: its version is not known: did not answer in 5 s
+            cursor: 2026.1 was not tried; nor was any other
+            not found: gemini"#]]
         .assert_eq(&lines(&rows, look).join("\n"));
         let narrow = Look { columns: Some(40), ..Look::default() };
         assert!(lines(&rows[..2], narrow).iter().take(3).all(|line| text::width(line) <= 40));

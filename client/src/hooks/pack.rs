@@ -25,6 +25,8 @@ pub struct Pack {
     pub project: &'static str,
     /// What stands there.
     pub body: Body,
+    /// The name that each hook is given, where the harness shows its user one, and its whole command without it.
+    pub hook_name: Option<&'static str>,
     /// What keeps hooks from running although they are there.
     pub reader: Reader,
     /// Its configuration beside a person's settings, where its sandbox keeps tools from the daemon and the store.
@@ -184,6 +186,9 @@ impl Pack {
             ("command", Piece::String(command::text(program, self.name, form))),
             ("timeout", Piece::Number(timeout)),
         ];
+        if let Some(name) = self.hook_name {
+            members.insert(0, ("name", Piece::String(name.to_owned())));
+        }
         if form == Form::Wait {
             members.push(("asyncRewake", Piece::Bool(true)));
         }

@@ -181,9 +181,7 @@ fn a_receipt_that_cannot_be_read_is_said_and_the_work_goes_on() {
 fn other_harnesses_are_refused_by_name() {
     let place = Place::new();
     let tree = place.tree();
-    for (harness, words) in
-        [("grok", "not built yet"), ("clod", "no harness is called clod")]
-    {
+    for (harness, words) in [("grok", "not built yet"), ("clod", "no harness is called clod")] {
         for action in [Action::Install, Action::Uninstall, Action::Status, Action::Diff] {
             let ran = place.hooks_with(PROGRAM, &Options { harness: harness.to_owned(), ..options(action) });
             assert_eq!((ran.code(), ran.out.as_str()), (64, ""));

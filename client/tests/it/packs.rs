@@ -188,7 +188,7 @@ fn what_stands_in_the_files_of_gemini_and_cursor() {
     let text = fs_err::read_to_string(place.file("gemini", Scope::User)).unwrap();
     let settings: serde_json::Value = serde_json::from_str(&text).unwrap();
     let command = format!("[ -x '{PROGRAM}' ] && exec '{PROGRAM}' hook gemini || exit 0 # minder-hook");
-    let group = serde_json::json!([{"hooks": [{"type": "command", "command": command, "timeout": 10_000}]}]);
+    let group = serde_json::json!([{"hooks": [{"name": "minder", "type": "command", "command": command, "timeout": 10_000}]}]);
     assert_eq!(settings["hooks"]["AfterAgent"], group);
     assert!(settings["hooks"].get("BeforeModel").is_none());
 

@@ -193,7 +193,10 @@ fn without_a_harness_it_says_so() {
     let ran = setup(&place, &yes(), &mut Noted::default());
     assert_eq!(
         (ran.code(), ran.out.as_str()),
-        (1, "setup     no harness found (claude, codex, opencode, pi, gemini, cursor-agent not on PATH); nothing changed\n")
+        (
+            1,
+            "setup     no harness found (claude, codex, opencode, pi, gemini, cursor-agent not on PATH); nothing changed\n"
+        )
     );
     let named = Options { harnesses: vec!["claude".to_owned()], ..yes() };
     assert_eq!(setup(&place, &named, &mut Noted::default()).code(), 2);

@@ -37,6 +37,7 @@ pub static PACK: Pack = Pack {
     user: UserPlace { variable: Some(("CLAUDE_CONFIG_DIR", "settings.json")), home: ".claude/settings.json" },
     project: ".claude/settings.json",
     body: Body::Groups(EVENTS),
+    hook_name: None,
     reader: Reader {
         // Seen with 2.1.332; its start screen and `-p` say the same.
         comments: false,

@@ -34,6 +34,7 @@ pub static PACK: Pack = Pack {
     user: UserPlace { variable: Some(("CODEX_HOME", "hooks.json")), home: ".codex/hooks.json" },
     project: ".codex/hooks.json",
     body: Body::Groups(EVENTS),
+    hook_name: None,
     reader: Reader {
         comments: false,
         trailing_commas: false,

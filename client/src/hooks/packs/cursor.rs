@@ -30,6 +30,7 @@ pub static PACK: Pack = Pack {
     user: UserPlace { variable: None, home: ".cursor/hooks.json" },
     project: ".cursor/hooks.json",
     body: Body::Commands(EVENTS),
+    hook_name: None,
     reader: Reader { comments: false, trailing_commas: false, root_keys: &[], switch: None, reviews: None },
     sandbox: None,
     lists_sessions: false,

@@ -18,6 +18,7 @@ pub static PACK: Pack = Pack {
     },
     project: ".opencode/plugin/minder.js",
     body: Body::Script("plugin", &[include_str!("plugin/core.js"), include_str!("plugin/opencode.js")]),
+    hook_name: None,
     reader: Reader { comments: true, trailing_commas: true, root_keys: &[], switch: None, reviews: None },
     sandbox: None,
     lists_sessions: false,

@@ -13,6 +13,7 @@ pub static PACK: Pack = Pack {
     },
     project: ".pi/extensions/minder.js",
     body: Body::Script("extension", &[include_str!("plugin/core.js"), include_str!("plugin/pi.js")]),
+    hook_name: None,
     reader: Reader { comments: true, trailing_commas: true, root_keys: &[], switch: None, reviews: None },
     sandbox: None,
     lists_sessions: false,
