@@ -43,7 +43,8 @@ fn opencode_is_a_session_from_its_first_prompt_to_its_end() {
     let conversation = server.begin().unwrap();
     server.prompt(&conversation, WHO).unwrap();
     let id = scene.session("worker");
-    let (seq, _) = scene.wait_move(id, 0, State::Idle);
+    let (working, _) = scene.wait_move(id, 0, State::Working);
+    let (seq, _) = scene.wait_move(id, working, State::Idle);
     let record = scene.record(id);
     assert_eq!(record.bindings.last().map(|b| b.id.as_str()), Some(conversation.as_str()));
     model.wait_for_text(LIMIT, "you: ").expect("a tool of it is taken for it");
@@ -84,7 +85,8 @@ fn pi_is_a_session_from_its_start_to_its_end() {
     let id = scene.session("worker");
     assert_eq!(scene.record(id).process.map(|p| p.pid), i32::try_from(pane.process().pid()).ok());
     pi::prompt(&pane, WHO).unwrap();
-    scene.wait_move(id, 0, State::Idle);
+    let (working, _) = scene.wait_move(id, 0, State::Working);
+    scene.wait_move(id, working, State::Idle);
     assert!(model.requests().iter().any(|r| r.brought("(worker, ")), "{}", scene.history(id));
 
     // Idle, with a line half typed: it is woken, and the line stays.
