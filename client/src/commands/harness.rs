@@ -159,9 +159,11 @@ fn remarks(row: &Row) -> Vec<String> {
         lines.push(format!("{}: {} was not tried; {tried}", row.name, text::one_line(version)));
     }
     match row.hooks.state {
-        "dead" | "broken" => lines.push(format!("{0}: minder hooks status {0} says what is wrong", row.name)),
+        "dead" | "broken" => {
+            lines.push(format!("{0}: minder hooks status {0} says what is wrong", row.name));
+        }
         "outdated" => {
-            lines.push(format!("{0}: minder hooks install {0} brings its hooks up to date", row.name))
+            lines.push(format!("{0}: minder hooks install {0} brings its hooks up to date", row.name));
         }
         _ => {}
     }
