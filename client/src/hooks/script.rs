@@ -71,7 +71,7 @@ mod tests {
                 assert!(text.contains(&format!("const HARNESS = \"{}\"\n", pack.name)));
                 assert!(text.starts_with(&format!("// Written by minder for {}; ", pack.name)), "{text}");
                 assert!(compare(pack, Some(&text), &text).is_current());
-                assert!(!text.contains("\r"));
+                assert!(!text.contains('\r'));
             }
         }
         assert!(!is_ours("export default () => {}\n"));
