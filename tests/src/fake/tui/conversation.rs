@@ -2,7 +2,6 @@
 //! status file follow. One thread does it in order; what it has to wait for, it is told when it is due.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -10,12 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::hooks::{self, Ran, Runner};
+use super::hooks::{Ran, Runner};
 use super::look::Said;
 use super::owner::{Event, News};
 use super::status::Status;
 use super::step::Talk;
-use super::transcript::Transcript;
+use super::transcript::{Dialect, Transcript};
 use crate::fake::run::children::Children;
 use crate::fake::run::record::Record;
 
@@ -62,7 +61,6 @@ struct Conversation {
     news: Sender<Event>,
     jobs: Sender<Job>,
     hooks: Runner,
-    config: PathBuf,
     folder: String,
     id: String,
     source: &'static str,
@@ -70,6 +68,7 @@ struct Conversation {
     status: Status,
     waits: Option<&'static str>,
     begun: bool,
+    started: bool,
     ids: u64,
     prompts: u64,
     tools: u64,
@@ -90,8 +89,6 @@ struct Conversation {
 /// Starts it. Nothing happens before it begins.
 pub fn start(record: Record, children: Arc<Children>, news: Sender<Event>) -> Sender<Job> {
     let (jobs, coming) = channel();
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-    let config = std::env::var_os("CLAUDE_CONFIG_DIR").map_or_else(|| home().join(".claude"), PathBuf::from);
     let folder = std::env::current_dir().unwrap_or_default().display().to_string();
     let named = |flag: &str| {
         let arguments: Vec<String> = std::env::args().collect();
@@ -101,18 +98,18 @@ pub fn start(record: Record, children: Arc<Children>, news: Sender<Event>) -> Se
     let source = if resumed.is_some() { "resume" } else { "startup" };
     let id = resumed.or_else(|| named("--session-id")).unwrap_or_else(|| number(0x4000, 1));
     let conversation = Conversation {
-        hooks: Runner::new(record.clone(), children, hooks::files(&config)),
-        transcript: Transcript::of(&config, &folder, &id),
-        status: Status::new(&config, &folder),
+        hooks: Runner::new(record.clone(), children),
+        transcript: Transcript::of(Dialect::Claude, &folder, &id),
+        status: Status::new(&Dialect::Claude.home(), &folder),
         record,
         news,
         jobs: jobs.clone(),
-        config,
         folder,
         id,
         source,
         waits: None,
         begun: false,
+        started: false,
         ids: 1,
         prompts: 0,
         tools: 0,
@@ -169,7 +166,10 @@ impl Conversation {
             Job::Begin(done) => {
                 if !std::mem::replace(&mut self.begun, true) {
                     self.record.note("conversation", json!({ "id": self.id }));
-                    self.start(self.source);
+                    // Codex's begins with its first prompt.
+                    if !self.is_codex() {
+                        self.start(self.source);
+                    }
                 }
                 let _ = done.send(Ok(()));
             }
@@ -197,6 +197,11 @@ impl Conversation {
 
     fn step(&mut self, talk: Talk) {
         match talk {
+            Talk::Dialect(dialect) => {
+                self.hooks.dialect = dialect;
+                self.status.on = dialect == Dialect::Claude;
+                self.rename(self.id.clone());
+            }
             Talk::Id(id) => self.rename(id),
             Talk::Delay(time) => self.delay = time,
             Talk::Turn(lasts, answer) => (self.lasts, self.answer) = (lasts, answer),
@@ -244,7 +249,7 @@ impl Conversation {
 
     fn rename(&mut self, id: String) {
         let on = self.transcript.on;
-        self.transcript = Transcript::of(&self.config, &self.folder, &id);
+        self.transcript = Transcript::of(self.hooks.dialect, &self.folder, &id);
         self.transcript.on = on;
         self.record.note("conversation", json!({ "id": id }));
         self.id = id;
@@ -255,7 +260,12 @@ impl Conversation {
         number(0x4000, self.ids)
     }
 
+    fn is_codex(&self) -> bool {
+        self.hooks.dialect == Dialect::Codex
+    }
+
     fn start(&mut self, source: &str) {
+        self.started = true;
         self.say_status();
         for ran in self.hook("SessionStart", json!({ "source": source, "model": "claude-opus-5-5" })) {
             self.give(&ran, "SessionStart");
@@ -283,16 +293,31 @@ impl Conversation {
     fn hook(&mut self, event: &str, fields: Value) -> Vec<Ran> {
         let mut payload = json!({ "session_id": self.id, "transcript_path": self.transcript.path, "cwd": self.folder,
             "hook_event_name": event });
-        if self.prompts > 0 && event != "SessionStart" {
-            payload["prompt_id"] = self.prompt_id().into();
-        }
-        let mode =
-            ["UserPromptSubmit", "PreToolUse", "PostToolUse", "PermissionRequest", "Stop", "SubagentStop"];
-        if mode.contains(&event) {
+        let of_turn = self.prompts > 0 && event != "SessionStart";
+        if self.is_codex() {
+            payload["model"] = "sim-1".into();
             payload["permission_mode"] = "default".into();
-        }
-        if mode[1..].contains(&event) {
-            payload["effort"] = json!({ "level": "medium" });
+            if of_turn {
+                payload["turn_id"] = self.prompt_id().into();
+            }
+        } else {
+            if of_turn {
+                payload["prompt_id"] = self.prompt_id().into();
+            }
+            let mode = [
+                "UserPromptSubmit",
+                "PreToolUse",
+                "PostToolUse",
+                "PermissionRequest",
+                "Stop",
+                "SubagentStop",
+            ];
+            if mode.contains(&event) {
+                payload["permission_mode"] = "default".into();
+            }
+            if mode[1..].contains(&event) {
+                payload["effort"] = json!({ "level": "medium" });
+            }
         }
         for (name, value) in fields.as_object().into_iter().flatten() {
             payload[name] = value.clone();
@@ -305,8 +330,7 @@ impl Conversation {
     /// What a hook printed for the model gets to it.
     fn give(&mut self, ran: &Ran, event: &str) {
         if let Some(text) = ran.context(event) {
-            self.transcript.attachment(json!({ "type": "hook_additional_context", "content": [text],
-                "hookName": event, "hookEvent": event }));
+            self.transcript.context(event, &text);
         }
     }
 
@@ -341,7 +365,8 @@ impl Conversation {
     }
 
     fn wake(&mut self, event: &str, ran: &Ran) {
-        if ran.code != Some(2) {
+        // In Codex nobody is woken so.
+        if ran.code != Some(2) || self.is_codex() {
             return;
         }
         let (command, text) = (&ran.command, &ran.stderr);
@@ -361,6 +386,9 @@ impl Conversation {
     /// A turn that begins with a prompt.
     fn begin_turn(&mut self, text: &str, was_queued: bool) {
         self.prompts += 1;
+        if !self.started {
+            self.start(self.source);
+        }
         if !self.takes {
             self.record.note("turn-begins", json!({ "prompt": self.prompt_id(), "text": null }));
             return self.go_on(text);
@@ -419,10 +447,7 @@ impl Conversation {
             ran.iter().filter_map(|ran| Some((ran.command.clone(), ran.blocks()?))).collect();
         if !blocked.is_empty() && blocks < STOP_BLOCKS {
             for (command, reason) in blocked {
-                self.transcript.attachment(
-                    json!({ "type": "hook_blocking_error", "hookName": "Stop", "hookEvent": "Stop",
-                    "blockingError": { "blockingError": reason, "command": command } }),
-                );
+                self.transcript.blocked(&command, &reason);
             }
             if let Some(turn) = &mut self.turn {
                 (turn.active, turn.blocks, turn.touched) = (true, blocks + 1, true);
@@ -454,6 +479,9 @@ impl Conversation {
         self.due.retain(|(_, due)| !matches!(due, Due::TurnEnds));
         let prompt = self.prompt_id();
         self.transcript.interrupted(&prompt);
+        if self.is_codex() {
+            self.hook("Interrupt", json!({}));
+        }
         self.tell(News::Said(Said::Interrupted));
         // What nothing was made of comes back to whoever wrote it.
         if !turn.touched && self.queue.is_empty() {
@@ -474,9 +502,13 @@ impl Conversation {
             self.transcript.tool(&id, name, input);
         }
         self.hook("PreToolUse", fields.clone());
-        fields["tool_response"] = json!({ "stdout": "", "stderr": "", "interrupted": false, "isImage": false,
-            "noOutputExpected": false });
-        fields["duration_ms"] = 7.into();
+        if self.is_codex() {
+            fields["tool_response"] = "".into();
+        } else {
+            fields["tool_response"] = json!({ "stdout": "", "stderr": "", "interrupted": false, "isImage": false,
+                "noOutputExpected": false });
+            fields["duration_ms"] = 7.into();
+        }
         let ran = self.hook("PostToolUse", fields);
         if agent {
             let fields = json!({ "agent_id": "task01", "agent_type": "general-purpose", "stop_hook_active": false,
@@ -490,8 +522,7 @@ impl Conversation {
             self.give(&ran, "PostToolUse");
         }
         while let Some(text) = self.queue.pop_front() {
-            self.transcript
-                .attachment(json!({ "type": "queued_command", "prompt": text, "commandMode": "prompt" }));
+            self.transcript.joined(&text);
             self.tell(News::Said(Said::User(text)));
         }
         self.tell_queue();

@@ -1,9 +1,9 @@
-//! The hook commands that stand in the settings, run as Claude Code runs them: by a shell, in a group of their own, all
-//! of an event at once, the payload on standard input, its variables in the environment.
+//! The hook commands that stand in the settings, run as harnesses run them: by a shell, in a group of their own, all of
+//! an event at once, the payload on standard input, Claude Code's variables in the environment of its own.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::step::Hooks;
+use super::transcript::Dialect;
 use crate::fake::run::children::Children;
 use crate::fake::run::record::Record;
 
@@ -22,8 +23,8 @@ const GRACE: Duration = Duration::from_millis(500);
 pub struct Runner {
     pub record: Record,
     pub children: Arc<Children>,
-    pub files: Vec<PathBuf>,
     pub how: Hooks,
+    pub dialect: Dialect,
     /// An event whose turn has not come yet, with its payload.
     kept: Option<Value>,
 }
@@ -74,8 +75,9 @@ impl Ran {
 }
 
 impl Runner {
-    pub fn new(record: Record, children: Arc<Children>, files: Vec<PathBuf>) -> Self {
-        Self { record, children, files, how: Hooks::All, kept: None }
+    pub fn new(record: Record, children: Arc<Children>) -> Self {
+        let dialect = Dialect::default();
+        Self { record, children, how: Hooks::All, dialect, kept: None }
     }
 
     /// Runs an event's hooks, as the script has it; `wakes` is what a hook that runs beside does at its end.
@@ -107,10 +109,11 @@ impl Runner {
             let (record, children, payload) =
                 (self.record.clone(), Arc::clone(&self.children), payload.clone());
             let wakes = hook.wakes.then(|| wakes.clone());
+            let dialect = self.dialect;
             many += usize::from(wakes.is_none());
             let ended = ended.clone();
             std::thread::spawn(move || {
-                let ran = call(&record, &children, &hook, &payload);
+                let ran = call(&record, &children, &hook, &payload, dialect);
                 match wakes {
                     Some(wakes) => wakes(ran),
                     // Whoever waits has its number.
@@ -124,7 +127,7 @@ impl Runner {
     /// Read at each event: what is added while the program runs counts at once.
     fn hooks(&self, event: &str, subject: &str) -> Vec<Hook> {
         let mut found = Vec::new();
-        for file in &self.files {
+        for file in &files(self.dialect) {
             let settings: Value = std::fs::read(file)
                 .ok()
                 .and_then(|text| serde_json::from_slice(&text).ok())
@@ -153,7 +156,7 @@ impl Runner {
     }
 }
 
-fn call(record: &Record, children: &Children, hook: &Hook, payload: &Value) -> Ran {
+fn call(record: &Record, children: &Children, hook: &Hook, payload: &Value, dialect: Dialect) -> Ran {
     let begun = Instant::now();
     let mut ran =
         Ran { command: hook.command.clone(), code: None, stdout: String::new(), stderr: String::new() };
@@ -161,13 +164,13 @@ fn call(record: &Record, children: &Children, hook: &Hook, payload: &Value) -> R
     command.args(["-c", &hook.command]).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let text = |name: &str| payload[name].as_str().unwrap_or_default();
-    command.env("CLAUDE_PID", std::process::id().to_string());
-    command.envs([
-        ("CLAUDECODE", "1"),
-        ("CLAUDE_CODE_ENTRYPOINT", "cli"),
-        ("CLAUDE_CODE_SESSION_ATTENDED", "1"),
-    ]);
-    command.envs([("CLAUDE_CODE_SESSION_ID", text("session_id")), ("CLAUDE_PROJECT_DIR", text("cwd"))]);
+    if dialect == Dialect::Claude {
+        command.env("CLAUDE_PID", std::process::id().to_string());
+        let fixed =
+            [("CLAUDECODE", "1"), ("CLAUDE_CODE_ENTRYPOINT", "cli"), ("CLAUDE_CODE_SESSION_ATTENDED", "1")];
+        command.envs(fixed);
+        command.envs([("CLAUDE_CODE_SESSION_ID", text("session_id")), ("CLAUDE_PROJECT_DIR", text("cwd"))]);
+    }
     match command.spawn() {
         Err(error) => ran.stderr = error.to_string(),
         Ok(mut child) => {
@@ -206,9 +209,12 @@ fn call(record: &Record, children: &Children, hook: &Hook, payload: &Value) -> R
     ran
 }
 
-/// The settings of this user, and those that the arguments name.
-pub fn files(config: &Path) -> Vec<PathBuf> {
-    let mut files = vec![config.join("settings.json")];
+/// Where this user's hooks stand; for Claude Code also in what the arguments name.
+fn files(dialect: Dialect) -> Vec<PathBuf> {
+    if dialect == Dialect::Codex {
+        return vec![dialect.home().join("hooks.json")];
+    }
+    let mut files = vec![dialect.home().join("settings.json")];
     let arguments: Vec<String> = std::env::args().collect();
     files.extend(
         arguments.windows(2).filter(|pair| pair[0] == "--settings").map(|pair| PathBuf::from(&pair[1])),

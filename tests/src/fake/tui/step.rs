@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::look::{Dialog, Look, Screen};
+use super::transcript::Dialect;
 use crate::fake::run::script::{escaped, span};
 
 /// One of them.
@@ -58,6 +59,8 @@ pub enum Habit {
 /// What concerns the conversation behind the composer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Talk {
+    /// In whose form it is written and hooks are told.
+    Dialect(Dialect),
     /// Its id.
     Id(String),
     /// A turn begins so long after its submission.
@@ -169,6 +172,10 @@ pub fn parse(word: &str, rest: &str) -> Result<Option<Step>> {
             let (what, many) = rest.split_once(' ').context("lose head|tail CHARACTERS")?;
             let head = one_of(what, "head", "tail")?;
             return habit(if head { Habit::LoseHead(number(many)?) } else { Habit::LoseTail(number(many)?) });
+        }
+        "dialect" => {
+            let claude = one_of(rest, "claude", "codex")?;
+            return talk(Talk::Dialect(if claude { Dialect::Claude } else { Dialect::Codex }));
         }
         "conversation" => return talk(Talk::Id(text())),
         "turn-delay" => return talk(Talk::Delay(span(rest)?)),

@@ -184,3 +184,53 @@ fn c1_an_actor_is_given_every_message_though_the_daemon_is_killed() {
     cast.say(&[r#"tool Bash {"command":"ls"}"#, "turn 0 done", "answer done"]);
     sent.iter().for_each(|id| cast.seen_once(*id));
 }
+
+#[test]
+fn c14_who_waits_is_told_of_his_own_turn() {
+    let cast = Cast::new("");
+    cast.prompt("turn one");
+    let ask = |words: &[&str]| {
+        cast.scene.minder(&[&["send", "p", "--class", "turn-end", "--wait"], words].concat())
+    };
+    // Not in time: the message waits all the same.
+    let asked = ask(&["--timeout", "300ms", "which one?"]);
+    assert_eq!((asked.code, cast.scene.snapshot_queue(cast.id)), (1, 1), "{asked:?}");
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| ask(&["and which other?"]));
+        cast.scene.wait(cast.id, "both messages", || (cast.scene.messages(cast.id).len() == 2).then_some(()));
+        // The end of the first turn brings them; it is no answer.
+        cast.say(&["answer the first is done"]);
+        cast.scene.messages(cast.id).iter().for_each(|message| cast.seen_once(message.id));
+        assert!(!asking.is_finished());
+        cast.say(&["answer the red one"]);
+        let asked = asking.join().unwrap();
+        assert_eq!((asked.code, asked.stdout.as_str()), (0, "the red one\n"), "{asked:?}");
+    });
+    cast.actor.wait_noted("turn-ends", 1).unwrap();
+
+    cast.prompt("turn two");
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| ask(&["and now?"]));
+        cast.scene
+            .wait(cast.id, "the third message", || (cast.scene.messages(cast.id).len() == 3).then_some(()));
+        cast.say(&[
+            "dialog 1 Do you want to proceed? | Yes | No",
+            r#"hook PermissionRequest {"tool_name":"Bash","tool_input":{"command":"touch made"}}"#,
+        ]);
+        let asked = asking.join().unwrap();
+        assert_eq!(asked.code, 3, "somebody must answer first: {asked:?}");
+    });
+}
+
+#[test]
+fn c14_a_turn_that_fails_is_told_as_one() {
+    let cast = Cast::new("");
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| cast.scene.minder(&["send", "p", "--wait", "try it"]));
+        // Nothing runs: the one that waits beside the conversation begins a turn.
+        cast.actor.wait_noted("turn-begins", 1).unwrap();
+        cast.say(&[r#"hook StopFailure {"error":"server_error","last_assistant_message":"API Error: 529"}"#]);
+        let asked = asking.join().unwrap();
+        assert_eq!(asked.code, 4, "{asked:?}");
+    });
+}

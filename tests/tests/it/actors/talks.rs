@@ -233,3 +233,59 @@ fn a_conversation_goes_on_under_another_id() {
     let last = &ran[7]["payload"];
     assert_eq!(transcript(last), ["queue-operation: ", "user: two", "assistant: done"]);
 }
+
+#[test]
+fn in_codexs_dialect_hooks_are_told_and_texts_are_written_as_codex_does() {
+    let isolated = Isolated::new().unwrap();
+    let home = isolated.home().join(".codex");
+    std::fs::create_dir_all(&home).unwrap();
+    let mut hooks = json!({ "hooks": {} });
+    for (event, command) in [
+        ("SessionStart", "echo a brief"),
+        ("UserPromptSubmit", "env | grep -q CLAUDE && echo wrong; true"),
+        ("PostToolUse", r#"echo '{"hookSpecificOutput":{"additionalContext":"seen by the tool"}}'"#),
+        ("Stop", r#"grep -q '"stop_hook_active":true' || { echo go on >&2; exit 2; }"#),
+        ("Interrupt", "true"),
+    ] {
+        hooks["hooks"][event] = json!([{ "hooks": [{ "type": "command", "command": command }] }]);
+    }
+    std::fs::write(home.join("hooks.json"), hooks.to_string()).unwrap();
+    let play = Play::in_home(isolated, "look codex\ndialect codex\nturn held", &[]);
+    let actor = &play.actor;
+    assert_eq!(events(actor), "", "it begins with its first prompt");
+    prompt(actor, "do it");
+    actor.wait_noted("turn-begins", 1).unwrap();
+    for step in [r#"tool Bash {"command":"ls"}"#, "answer half done", "answer all done"] {
+        actor.say(step).unwrap();
+    }
+    prompt(actor, "more");
+    actor.wait_noted("turn-begins", 2).unwrap();
+    actor.say("escape").unwrap();
+    let ran = actor.noted("hook");
+    let want = "SessionStart UserPromptSubmit PostToolUse Stop Stop UserPromptSubmit Interrupt";
+    assert_eq!(events(actor), want);
+    let prompt = &ran[1]["payload"];
+    assert!(prompt["turn_id"].is_string() && prompt["prompt_id"].is_null(), "{prompt}");
+    assert_eq!((&ran[1]["stdout"], &ran[2]["payload"]["tool_response"]), (&"".into(), &"".into()));
+    let said: Vec<String> = files::json_lines(prompt["transcript_path"].as_str().unwrap().as_ref())
+        .iter()
+        .map(|line| {
+            let payload = &line["payload"];
+            let who = payload["role"].as_str().or(payload["type"].as_str()).unwrap();
+            format!("{who}: {}", payload["content"][0]["text"].as_str().unwrap_or_default())
+        })
+        .collect();
+    let want = [
+        "developer: a brief",
+        "user: do it",
+        "function_call: ",
+        "function_call_output: ",
+        "developer: seen by the tool",
+        "assistant: half done",
+        "user: <hook_prompt hook_run_id=\"run\">go on</hook_prompt>",
+        "assistant: all done",
+        "user: more",
+        "turn_aborted: ",
+    ];
+    assert_eq!(said, want);
+}

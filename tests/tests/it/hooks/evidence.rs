@@ -5,6 +5,22 @@ use minder_proto::event::Receipt;
 use super::bench::{Bench, is_silent};
 
 #[test]
+fn c3_of_twenty_hooks_at_once_one_is_given_the_message() {
+    let mut bench = Bench::new("");
+    let id = bench.begin();
+    bench.quietly("UserPromptSubmit");
+    let sent = bench.send(id, &["only to one"]);
+    let call = bench.call(&bench.payload("PostToolUse"), false);
+    let pending: Vec<_> = (0..20).map(|_| bench.host.begin(call.clone()).unwrap()).collect();
+    let answers = pending.iter().map(|hook| hook.wait(crate::scene::LIMIT).unwrap());
+    let (given, silent): (Vec<_>, Vec<_>) = answers.partition(|answer| answer.stdout.contains("only to one"));
+    assert_eq!(given.len(), 1, "{given:?}");
+    assert!(silent.iter().all(is_silent), "{silent:?}");
+    let handed = bench.scene.receipts(id, sent).iter().filter(|l| l.r == Receipt::Handed).count();
+    assert_eq!(handed, 1, "{}", bench.scene.road(id, sent));
+}
+
+#[test]
 fn c4_what_a_harness_takes_and_drops_is_given_again_and_never_counts_as_seen() {
     let mut bench = Bench::new("delivery.evidence_timeout = \"1s\"");
     let id = bench.begin();
