@@ -16,12 +16,13 @@ use serde::{Deserialize, Serialize};
 
 use super::run;
 
-/// Longest request: an environment can be no longer than what a program may be started with.
-const REQUEST_MAX: usize = 8 << 20;
+/// Longest description of what is wanted: an environment can be no longer than what a program may be started with.
+const WANTED_MAX: usize = 8 << 20;
 /// Bytes of a length, and of an answer.
 const WORD: usize = 4;
 
-/// One shim that is wanted.
+/// One shim that is wanted. It is told on the shim's own connection: the environment of one turn is never in the memory
+/// that the shims of others are copied from.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Wanted {
     /// The turn's folder.
@@ -31,25 +32,40 @@ pub struct Wanted {
 }
 
 /// Asks a server for a shim, whose standard input is `link`. An error of the kind `BrokenPipe` means that there is no
-/// server any more.
-pub fn ask(server: &mut UnixStream, wanted: &Wanted, link: &OwnedFd) -> io::Result<()> {
-    let gone = |_| io::Error::from(ErrorKind::BrokenPipe);
-    let body = serde_json::to_vec(wanted).map_err(io::Error::other)?;
-    let length = u32::try_from(body.len()).map_err(io::Error::other)?.to_le_bytes();
+/// server any more, or none that answers: whether there is a shim is not known then.
+pub fn ask(server: &mut UnixStream, link: &OwnedFd) -> io::Result<()> {
     let fds = [link.as_raw_fd()];
     let rights = [ControlMessage::ScmRights(&fds)];
     let sent =
-        sendmsg::<()>(server.as_raw_fd(), &[IoSlice::new(&length)], &rights, MsgFlags::MSG_NOSIGNAL, None);
-    if !sent.is_ok_and(|sent| sent == WORD) {
+        sendmsg::<()>(server.as_raw_fd(), &[IoSlice::new(&[1])], &rights, MsgFlags::MSG_NOSIGNAL, None);
+    let mut answer = [0; WORD];
+    if sent.is_err() || server.read_exact(&mut answer).is_err() {
         return Err(ErrorKind::BrokenPipe.into());
     }
-    server.write_all(&body).map_err(gone)?;
-    let mut answer = [0; WORD];
-    server.read_exact(&mut answer).map_err(gone)?;
     match i32::from_le_bytes(answer) {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
+}
+
+/// Tells a shim what it is for.
+pub fn tell(mut link: &UnixStream, wanted: &Wanted) -> io::Result<()> {
+    let body = serde_json::to_vec(wanted).map_err(io::Error::other)?;
+    let length = u32::try_from(body.len()).map_err(io::Error::other)?;
+    link.write_all(&length.to_le_bytes())?;
+    link.write_all(&body)
+}
+
+fn told(mut link: impl Read) -> io::Result<Wanted> {
+    let mut length = [0; WORD];
+    link.read_exact(&mut length)?;
+    let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
+    if length > WANTED_MAX {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    let mut body = vec![0; length];
+    link.read_exact(&mut body)?;
+    Ok(serde_json::from_slice(&body)?)
 }
 
 /// The server, until its daemon goes; each of its copies is a shim, until its turn is settled.
@@ -61,13 +77,12 @@ pub fn serve() -> ExitCode {
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {
         return ExitCode::FAILURE;
     };
-    while let Ok((body, link)) = next(&socket) {
-        let Ok(wanted) = serde_json::from_slice::<Wanted>(&body) else { break };
+    while let Ok(link) = next(&socket) {
         // SAFETY: this process has one thread.
         let answer = match unsafe { nix::unistd::fork() } {
             Ok(ForkResult::Child) => {
                 drop(socket);
-                return become_shim(&wanted, link);
+                return become_shim(link);
             }
             Ok(ForkResult::Parent { .. }) => 0,
             Err(errno) => errno as i32,
@@ -80,10 +95,11 @@ pub fn serve() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn become_shim(wanted: &Wanted, link: OwnedFd) -> ExitCode {
-    if nix::unistd::dup2_stdin(&link).is_err() {
+fn become_shim(link: OwnedFd) -> ExitCode {
+    let link = UnixStream::from(link);
+    let (Ok(wanted), Ok(())) = (told(&link), nix::unistd::dup2_stdin(&link)) else {
         return ExitCode::FAILURE;
-    }
+    };
     drop(link);
     for (name, _) in std::env::vars_os() {
         // SAFETY: this process has one thread.
@@ -96,16 +112,14 @@ fn become_shim(wanted: &Wanted, link: OwnedFd) -> ExitCode {
     run::in_folder(Some(&wanted.folder))
 }
 
-/// The next request and the descriptor that came with it.
-fn next(mut socket: &UnixStream) -> io::Result<(Vec<u8>, OwnedFd)> {
-    let mut length = [0; WORD];
+/// The connection of the next shim.
+fn next(socket: &UnixStream) -> io::Result<OwnedFd> {
+    let mut byte = [0; 1];
     let mut space = nix::cmsg_space!(RawFd);
-    let (mut got, mut link) = (0, None);
-    while got == 0 {
-        let mut parts = [IoSliceMut::new(&mut length)];
-        let message =
-            recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC);
-        let message = match message {
+    loop {
+        let mut parts = [IoSliceMut::new(&mut byte)];
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+        let message = match recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags) {
             Err(nix::errno::Errno::EINTR) => continue,
             message => message?,
         };
@@ -114,18 +128,10 @@ fn next(mut socket: &UnixStream) -> io::Result<(Vec<u8>, OwnedFd)> {
                 // SAFETY: the descriptors were made for this process by this very call, and nobody else has them.
                 let mut fds: Vec<OwnedFd> =
                     fds.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect();
-                link = fds.pop();
+                return fds.pop().ok_or_else(|| ErrorKind::InvalidData.into());
             }
         }
-        got = message.bytes;
-        if got == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
+        // Its end, or a request without a connection.
+        return Err(ErrorKind::UnexpectedEof.into());
     }
-    socket.read_exact(&mut length[got..])?;
-    let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
-    let link = link.filter(|_| length <= REQUEST_MAX).ok_or(ErrorKind::InvalidData)?;
-    let mut body = vec![0; length];
-    socket.read_exact(&mut body)?;
-    Ok((body, link))
 }

@@ -46,11 +46,11 @@ pub fn start(spec: &Spec, argv: &[String], deadline: Stamp) -> Result<Started, U
         return Err(Unspawned { failure: Failure::SpawnFailed, errno: Some(EINVAL) });
     };
     let spawned = command(spec, program.as_ref(), deadline)
-        .and_then(|mut command| within(dir, || command.args(arguments).spawn()))
+        .and_then(|mut command| command.args(arguments).spawn())
         .or_else(|error| match script(program, dir).filter(|_| error.raw_os_error() == Some(ENOEXEC)) {
             Some(path) => {
                 let mut shell = command(spec, SHELL.as_ref(), deadline)?;
-                within(dir, || shell.arg(path).args(arguments).spawn())
+                shell.arg(path).args(arguments).spawn()
             }
             None => Err(error),
         });
@@ -70,6 +70,8 @@ fn command(spec: &Spec, program: &OsStr, deadline: Stamp) -> io::Result<Command>
     let stdin = if spec.prompt { Stdio::from(File::open(PROMPT)?) } else { Stdio::null() };
     let mut command = Command::new(program);
     command
+        // In the child: this process works in the folder of its turn, which tells who it is.
+        .current_dir(&spec.dir)
         .env(MARKER, spec.turn.to_string())
         .env(DEADLINE, deadline.to_string())
         .stdin(stdin)
@@ -93,16 +95,6 @@ fn script(program: &str, dir: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let mut found = std::env::split_paths(&path).map(|folder| dir.join(folder).join(program));
     found.find(|file| file.is_file() && access(file, AccessFlags::X_OK).is_ok())
-}
-
-/// Does something in a directory and comes back: a child that is started there needs no step of ours before its exec, and
-/// so no copy of this process.
-fn within<T>(dir: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let here = File::open(".")?;
-    std::env::set_current_dir(dir)?;
-    let done = work();
-    nix::unistd::fchdir(&here)?;
-    done
 }
 
 /// Whether a process can be in this directory.

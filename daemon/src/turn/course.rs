@@ -81,7 +81,7 @@ impl Turns {
             reach("turn.made");
             let spawned = this.0.shims.spawn(&of.folder, environment);
             reach("turn.spawned");
-            Ok::<_, io::Error>(spawned)
+            Ok::<_, io::Error>(spawned.map_err(|error| unspawned(&of, &error)))
         });
         let refused = match made.await {
             Ok(Ok(Ok(stream))) => match Link::over(stream) {
@@ -92,9 +92,11 @@ impl Turns {
                 }
                 Err(error) => Fault::new(Kind::Internal, error.to_string()),
             },
-            Ok(Ok(Err(error))) => {
-                let found = settle::unspawned(&turn.spec, &error);
-                return self.settle(turn, found, Shim::unknown()).await;
+            Ok(Ok(Err(Some(found)))) => return self.settle(turn, found, Shim::unknown()).await,
+            // It was started after all.
+            Ok(Ok(Err(None))) => {
+                turn.set(Stage::Running(None));
+                return self.follow(turn, orders, Shim::unknown()).await;
             }
             Ok(Err(error)) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Fault::new(Kind::Gone, format!("turn {} is over", turn.spec.turn.short()))
@@ -339,6 +341,21 @@ async fn say(link: &mut Link, sent: Sent) -> Option<Sent> {
     // Who waits for that may be gone.
     let _ = sent.taken.send(());
     None
+}
+
+/// What is to be said of a turn whose shim was not heard to start; nothing where one has the turn. One that comes late
+/// finds this result, and goes.
+fn unspawned(turn: &Turn, error: &io::Error) -> Option<Found> {
+    match place::lock(&turn.folder) {
+        Ok(None) => None,
+        lock => {
+            let found = settle::unspawned(&turn.spec, error);
+            if let Err(error) = lock.and_then(|_held| place::lay_down(&turn.folder, &found)) {
+                tracing::warn!(turn = %turn.spec.turn, %error, "that a turn was not started was not written");
+            }
+            Some(found)
+        }
+    }
 }
 
 /// What there is of a turn whose shim does not speak. One that is gone without a result is lost; its tree is killed.

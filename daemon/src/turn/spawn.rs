@@ -39,20 +39,26 @@ impl Shims {
     }
 
     /// Starts one in the folder of a turn, with exactly this environment, which it gives on. Gives our end of its
-    /// connection.
+    /// connection. After an error a shim may have been started all the same.
     pub fn spawn(&self, folder: &Path, environment: Vec<(String, String)>) -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
-        let (wanted, theirs) = (Wanted { folder: folder.to_owned(), environment }, OwnedFd::from(theirs));
+        self.ask(&OwnedFd::from(theirs))?;
+        ours.set_write_timeout(Some(PATIENCE))?;
+        server::tell(&ours, &Wanted { folder: folder.to_owned(), environment })?;
+        ours.set_write_timeout(None)?;
+        Ok(ours)
+    }
+
+    fn ask(&self, link: &OwnedFd) -> io::Result<()> {
         let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = server.as_mut() {
-            match server::ask(&mut running.socket, &wanted, &theirs) {
+            match server::ask(&mut running.socket, link) {
                 // Somebody has ended it, or it hangs.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => drop(server.take()),
-                answer => return answer.map(|()| ours),
+                answer => return answer,
             }
         }
-        let fresh = server.insert(Server::start(&self.program)?);
-        server::ask(&mut fresh.socket, &wanted, &theirs).map(|()| ours)
+        server::ask(&mut server.insert(Server::start(&self.program)?).socket, link)
     }
 }
 
