@@ -40,6 +40,9 @@ pub fn word(what: &str, word: Option<&str>, most: usize) -> Result<(), Fault> {
 
 /// Refuses a program that is longer in all than [`PROGRAM_MAX`], or none.
 pub fn channel(channel: &Channel) -> Result<(), Fault> {
+    if let Channel::Codex { socket } = channel {
+        return text("a socket's path", socket.as_deref(), PATH_MAX);
+    }
     let (Channel::Exec { argv } | Channel::Headless { argv }) = channel else { return Ok(()) };
     if matches!(channel, Channel::Exec { .. }) && argv.first().is_none_or(String::is_empty) {
         return Err(Fault::new(Kind::InvalidParams, "channel exec needs a program"));

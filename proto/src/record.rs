@@ -155,9 +155,24 @@ pub enum Channel {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         argv: Vec<String>,
     },
+    /// Codex's own server, which holds the conversation.
+    Codex {
+        /// Its control socket, where that is not in Codex's own folder.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        socket: Option<String>,
+    },
 }
 
 impl Channel {
+    /// How messages get into a session of a harness from the first hook on that is heard of it.
+    pub fn of_hooks(harness: &str) -> Self {
+        match harness {
+            // Its hooks wake nobody, and its server does.
+            "codex" => Self::Codex { socket: None },
+            _ => Self::Hook,
+        }
+    }
+
     /// The word on the command line.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -165,6 +180,7 @@ impl Channel {
             Self::Hook => "hook",
             Self::Exec { .. } => "exec",
             Self::Headless { .. } => "headless",
+            Self::Codex { .. } => "codex",
         }
     }
 }

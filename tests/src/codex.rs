@@ -12,6 +12,10 @@ use anyhow::{Context, Result};
 use crate::isolate::Isolated;
 use crate::model::Model;
 
+mod app;
+
+pub use app::{AppServer, Terminal};
+
 /// The folder of its own program: the one that npm links is a script that starts it.
 fn installed() -> Result<PathBuf> {
     let scope = Path::new(env!("CARGO_MANIFEST_DIR")).join("node/node_modules/@openai");
@@ -57,6 +61,11 @@ impl Codex {
             ("OPENAI_API_KEY".into(), "test-key".into()),
         ];
         Ok(Self { environment: environment.into() })
+    }
+
+    /// Its own program.
+    pub fn program(&self) -> Result<PathBuf> {
+        Ok(installed()?.join("codex"))
     }
 
     /// The environment that it has on top of the isolated one.

@@ -12,6 +12,7 @@ use minder_proto::queue;
 use minder_proto::snapshot;
 
 use super::mailbox::bury_unreadable;
+use super::rules::UNKNOWN;
 use super::rules::{Boundary, Entry, may_enter};
 use crate::store::{Settled, Txn};
 
@@ -87,6 +88,8 @@ pub fn hand(
     let waiting: Vec<queue::Entry> = queue
         .iter()
         .filter(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held))
+        // What was sent and may have been taken is nobody else's to give.
+        .filter(|e| e.reason.as_deref() != Some(UNKNOWN))
         .filter(|e| e.brief.as_ref().and_then(|b| b.expires).is_none_or(|at| at > now))
         .filter(|e| may_enter(e.class(), boundary) != Entry::No)
         .cloned()

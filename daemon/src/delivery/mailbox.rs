@@ -101,7 +101,9 @@ impl Delivery {
                 // What a program of the user's has right now is not given to a second reader.
                 let tried = party.session().and_then(|s| this.memory().attempts.get(&s).copied());
                 let waits = |e: &&queue::Entry| {
-                    matches!(e.receipt, Receipt::Queued | Receipt::Held) && Some(e.id) != tried
+                    matches!(e.receipt, Receipt::Queued | Receipt::Held)
+                        && Some(e.id) != tried
+                        && e.reason.as_deref() != Some(super::rules::UNKNOWN)
                 };
                 let entry = same.and_then(|id| queue.get(id)).or_else(|| queue.iter().find(waits)).cloned();
                 let Some(entry) = entry else { return Ok((None, 0)) };

@@ -3,7 +3,8 @@
 //!
 //! `rules` decides (pure), `hand` turns queued messages into the text that a hook prints, `evidence` looks for their
 //! ids where the harness writes what its model saw, `mailbox` and `exec` are channels, `waiters` are the hooks that
-//! wait to wake an idle session, `headless` runs a queue as supervised turns, `answers` serves those who wait for a
+//! wait to wake an idle session, `headless` runs a queue as supervised turns, `codex`
+//! speaks with the server of its terminals, `answers` serves those who wait for a
 //! reply, `scheduler` is the loop over all of it.
 //!
 //! Uses: `store`, `session`, `identity`, `turn`. Used by: `hook`, `server`.
@@ -22,6 +23,7 @@ use crate::store::{Appended, Observer, Store};
 use crate::turn::Turns;
 
 pub mod answers;
+mod codex;
 pub mod evidence;
 mod exec;
 pub mod hand;

@@ -8,6 +8,9 @@ use minder_proto::hold::Hold;
 use minder_proto::record::{Channel, SessionRecord};
 use tokio::time::Instant;
 
+/// Reason of what was sent and of which it is not known whether it was taken: it is given by nobody else meanwhile.
+pub const UNKNOWN: &str = "unknown";
+
 /// A moment at which a harness asks what there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Boundary {

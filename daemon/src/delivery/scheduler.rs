@@ -134,6 +134,10 @@ impl Delivery {
                     );
                 }
             }
+            Channel::Codex { .. } => {
+                self.try_codex(record.id);
+                sooner(self.memory().retry.get(&record.id).map(rules::Backoff::next).filter(|at| *at > now));
+            }
             Channel::Hook => self.hook(&record, &view.waiting).await,
             Channel::Headless { .. } => sooner(self.headless(&record, &view.waiting).await),
         }

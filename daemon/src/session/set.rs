@@ -98,11 +98,12 @@ pub fn hook_heard(txn: &mut Txn<'_>, id: SessionId) -> Result<Option<u64>, Fault
         return Ok(None);
     }
     let from = record.channel.as_str().to_owned();
+    let channel = record.harness.as_deref().map_or(Channel::Hook, Channel::of_hooks);
+    let to = channel.as_str().to_owned();
     txn.edit(id, |r| {
-        r.channel = Channel::Hook;
+        r.channel = channel;
         r.until_hook = false;
     })?;
-    let to = Channel::Hook.as_str().to_owned();
     let line = Body::Record { what: "channel".to_owned(), from: Some(from), to: Some(to) };
     txn.append(Party::Session(id), line).map(Some)
 }

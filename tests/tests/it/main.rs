@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod actors;
+mod app_server;
 mod claude;
 mod compact;
 mod crash;

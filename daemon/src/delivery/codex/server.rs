@@ -1,0 +1,172 @@
+//! What is asked of an app-server: how a thread is, what it has been given, and that it takes a text. JSON-RPC, as much of it as
+//! that needs. Requests that the server makes of its clients are for the terminal: none is answered here.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use minder_proto::id::MessageId;
+use minder_proto::record::{Channel, SessionRecord};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::moves::Thread;
+use super::socket::Socket;
+
+/// How long one answer may take.
+const ANSWER: Duration = Duration::from_secs(20);
+/// Items of a thread that are looked through, newest first.
+const ITEMS: u64 = 200;
+/// Where the socket is in Codex's own folder.
+const PLACE: &str = "app-server-control/app-server-control.sock";
+
+/// Why something asked was not done.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The server said no, and why.
+    No(String),
+    /// Nobody can say whether it was done.
+    Lost,
+}
+
+impl From<io::Error> for Refusal {
+    fn from(_: io::Error) -> Self {
+        Self::Lost
+    }
+}
+
+/// A server.
+#[derive(Debug)]
+pub struct Server {
+    socket: Socket,
+    last: u64,
+}
+
+/// The control socket of a session's server: the one that is named, else in the Codex folder that its conversation is written in,
+/// else in the user's.
+pub fn place(record: &SessionRecord) -> Option<PathBuf> {
+    if let Channel::Codex { socket: Some(path) } = &record.channel {
+        return Some(PathBuf::from(path));
+    }
+    let transcript = record.live_binding().and_then(|b| b.transcript.as_deref());
+    let folder = transcript.and_then(|path| {
+        let sessions =
+            Path::new(path).ancestors().find(|p| p.file_name().is_some_and(|n| n == "sessions"))?;
+        sessions.parent().map(Path::to_owned)
+    });
+    let own = || Some(Path::new(&std::env::var_os("HOME")?).join(".codex"));
+    Some(folder.or_else(own)?.join(PLACE))
+}
+
+impl Server {
+    /// Connects and says who this is.
+    pub async fn connect(path: &Path) -> Result<Self, Refusal> {
+        let connect = timeout(ANSWER, Socket::connect(path)).await.map_err(|_| Refusal::Lost)?;
+        let mut server = Self { socket: connect?, last: 0 };
+        let who = json!({"name": "minder", "title": "minder", "version": minder_proto::VERSION});
+        server.ask("initialize", &json!({"clientInfo": who})).await?;
+        server
+            .socket
+            .send(&json!({"jsonrpc": "2.0", "method": "initialized", "params": {}}).to_string())
+            .await?;
+        Ok(server)
+    }
+
+    /// How a thread is.
+    pub async fn thread(&mut self, thread: &str) -> Result<Thread, Refusal> {
+        let read = match self.ask("thread/read", &json!({"threadId": thread})).await {
+            Ok(read) => read,
+            Err(Refusal::No(_)) => return Ok(Thread::Elsewhere),
+            Err(lost) => return Err(lost),
+        };
+        let status = &read["thread"]["status"];
+        Ok(match status["type"].as_str() {
+            Some("idle" | "systemError") => Thread::Idle,
+            Some("active") => {
+                let flags = status["activeFlags"].as_array();
+                let asks = flags
+                    .is_some_and(|f| f.iter().any(|f| f.as_str().is_some_and(|f| f.starts_with("waiting"))));
+                if asks {
+                    return Ok(Thread::Asks);
+                }
+                let turns = json!({"threadId": thread, "limit": 1, "itemsView": "notLoaded"});
+                let newest = self.ask("thread/turns/list", &turns).await?;
+                let turn = &newest["data"][0];
+                match turn["id"].as_str().filter(|_| turn["status"] == "inProgress") {
+                    Some(turn) => Thread::Runs(turn.to_owned()),
+                    None => Thread::Idle,
+                }
+            }
+            _ => Thread::Elsewhere,
+        })
+    }
+
+    /// Which of these messages the thread has.
+    pub async fn has(&mut self, thread: &str, ids: &[MessageId]) -> Result<Vec<MessageId>, Refusal> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let params = json!({"threadId": thread, "limit": ITEMS, "sortDirection": "desc"});
+        let items = self.ask("thread/items/list", &params).await?;
+        let items = items["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let known: Vec<&str> = items.iter().filter_map(|i| i["item"]["clientId"].as_str()).collect();
+        Ok(ids.iter().copied().filter(|id| known.contains(&id.to_string().as_str())).collect())
+    }
+
+    /// Gives a text to the turn that runs.
+    pub async fn steer(
+        &mut self,
+        thread: &str,
+        turn: &str,
+        id: MessageId,
+        text: &str,
+    ) -> Result<(), Refusal> {
+        let params = json!({
+            "threadId": thread, "expectedTurnId": turn, "input": [{"type": "text", "text": text}],
+            "clientUserMessageId": id.to_string(),
+        });
+        self.ask("turn/steer", &params).await.map(drop)
+    }
+
+    /// Starts a turn with a text.
+    pub async fn start(&mut self, thread: &str, id: MessageId, text: &str) -> Result<(), Refusal> {
+        let params = json!({
+            "threadId": thread, "input": [{"type": "text", "text": text}], "clientUserMessageId": id.to_string(),
+        });
+        self.ask("turn/start", &params).await.map(drop)
+    }
+
+    /// Waits until something is said of a thread.
+    pub async fn news(&mut self, thread: &str) -> Result<(), Refusal> {
+        loop {
+            let Some(text) = self.socket.next().await? else { return Err(Refusal::Lost) };
+            let said: Value = serde_json::from_str(&text).unwrap_or_default();
+            if said["params"]["threadId"] == thread {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Refusal> {
+        self.last += 1;
+        let id = self.last;
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
+        let talk = async {
+            self.socket.send(&request).await?;
+            loop {
+                let Some(text) = self.socket.next().await? else { return Err(Refusal::Lost) };
+                let said: Value = serde_json::from_str(&text).unwrap_or_default();
+                if said["id"] != id || said.get("method").is_some() {
+                    continue; // news, or a question to its terminals
+                }
+                return match said.get("error") {
+                    Some(error) => {
+                        Err(Refusal::No(error["message"].as_str().unwrap_or("it was refused").to_owned()))
+                    }
+                    None => Ok(said["result"].clone()),
+                };
+            }
+        };
+        timeout(ANSWER, talk).await.map_err(|_| Refusal::Lost)?
+    }
+}
