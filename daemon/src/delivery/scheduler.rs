@@ -14,7 +14,8 @@ use minder_proto::rpc::HookAnswer;
 use minder_proto::stamp::Stamp;
 use tokio::time::Instant;
 
-use super::Delivery;
+use super::{Delivery, codex};
+
 use super::hand::{self, POINTER_SEEN};
 use super::mailbox::bury;
 use super::rules::{self, Boundary};
@@ -134,6 +135,7 @@ impl Delivery {
                     );
                 }
             }
+            Channel::Codex { .. } if !codex::is_wanted(&view.waiting) => {}
             Channel::Codex { .. } => {
                 self.try_codex(record.id);
                 sooner(self.memory().retry.get(&record.id).map(rules::Backoff::next).filter(|at| *at > now));

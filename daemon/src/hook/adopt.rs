@@ -104,7 +104,7 @@ pub fn session_of(
         dir: payload.cwd.clone().unwrap_or_else(|| "/".to_owned()),
         parent: None,
         primary: false,
-        channel: Channel::Hook,
+        channel: Channel::of_hooks(harness),
         process,
         adopted: true,
         said: origin.said(),

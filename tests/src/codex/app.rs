@@ -134,7 +134,7 @@ impl Terminal {
         match u16::try_from(text.len())? {
             len @ 0..126 => frame.push(0x80 | u8::try_from(len)?),
             len => {
-                frame.push(0x80 | 126);
+                frame.push(0xfe);
                 frame.extend(len.to_be_bytes());
             }
         }

@@ -90,7 +90,10 @@ impl Delivery {
                 None => Server::connect(&path).await,
             };
             let Ok(mut now) = connected else {
-                self.hold_all(session, &queue, Hold::Offline).await;
+                // A Codex without a server is reached at its boundaries only.
+                let own = matches!(record.channel, Channel::Codex { socket: None });
+                let hold = if own && !path.exists() { Hold::NoWakePath } else { Hold::Offline };
+                self.hold_all(session, &queue, hold).await;
                 return Err(Away);
             };
             let doubt = in_doubt(&queue);

@@ -8,3 +8,5 @@ mod attempt;
 mod moves;
 mod server;
 mod socket;
+
+pub(super) use moves::is_wanted;

@@ -43,6 +43,11 @@ pub fn in_doubt<'a>(queue: impl IntoIterator<Item = &'a Entry>) -> Vec<MessageId
     queue.into_iter().filter(sent).map(|e| e.id).collect()
 }
 
+/// Whether there is anything to do for a server: something to send, or to look for.
+pub fn is_wanted(queue: &[Entry]) -> bool {
+    !in_doubt(queue).is_empty() || next(queue, &Thread::Idle) != Move::Rest
+}
+
 /// True for what was sent and of which it is not known whether it was taken.
 pub fn is_unknown(entry: &Entry) -> bool {
     entry.receipt == Receipt::Held && entry.reason.as_deref() == Some(UNKNOWN)
@@ -111,6 +116,10 @@ mod tests {
         assert_eq!(next([&along], &Thread::Idle), Move::Rest);
         assert_eq!(next([&along, &now], &Thread::Idle), Move::Start(along.id));
         assert_eq!(next([], &Thread::Idle), Move::Rest);
+        // What a hook has handed over, or what only goes along, is no reason to ask a server.
+        let hooked = Entry { channel: Some("hook".to_owned()), ..entry(Class::Now, Receipt::Handed, None) };
+        assert!(!is_wanted(&[hooked, along.clone()]));
+        assert!(is_wanted(&[along, now]));
     }
 
     #[test]

@@ -98,11 +98,11 @@ fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     match payload.len() {
         len @ 0..126 => frame.push(0x80 | u8::try_from(len).expect("it is below 126")),
         len @ 126..65_536 => {
-            frame.push(0x80 | 126);
+            frame.push(0xfe);
             frame.extend(u16::try_from(len).expect("it is below 65,536").to_be_bytes());
         }
         len => {
-            frame.push(0x80 | 127);
+            frame.push(0xff);
             frame.extend((len as u64).to_be_bytes());
         }
     }
@@ -180,7 +180,7 @@ mod tests {
     fn what_is_sent_is_masked_and_can_be_read() {
         let text = "a".repeat(300);
         let made = frame(TEXT, text.as_bytes());
-        assert_eq!((made[0], made[1]), (0x81, 0x80 | 126));
+        assert_eq!((made[0], made[1]), (0x81, 0xfe));
         let mask: [u8; 4] = made[4..8].try_into().unwrap();
         let read: Vec<u8> = made[8..].iter().zip(mask.iter().cycle()).map(|(b, m)| b ^ m).collect();
         assert_eq!(read, text.as_bytes());
