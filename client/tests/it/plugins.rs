@@ -47,7 +47,11 @@ impl Bench {
     /// Runs the pack's script under a driver, which is given the module as `plugin`, and `until(condition)`.
     fn drive(&self, harness: &str, driver: &str) -> Output {
         let source = text(pack::of(harness).unwrap(), self.minder.to_str().unwrap()).unwrap();
-        fs_err::write(self.at("plugin.mjs"), source).unwrap();
+        // As long as a test wants to wait for one that never answers.
+        let shorter = source.replace("PATIENCE_MS = 10_000\n", "PATIENCE_MS = 500\n");
+        assert_ne!(shorter, source);
+        fs_err::write(self.at("plugin.mjs"), if self.at("hangs").exists() { shorter } else { source })
+            .unwrap();
         let head = "import * as plugin from './plugin.mjs'\nimport fs from 'node:fs'\n\
             const until = async (what) => { while (!what()) await new Promise((r) => setTimeout(r, 5)) }\n";
         fs_err::write(self.at("driver.mjs"), format!("{head}{driver}")).unwrap();
@@ -267,23 +271,197 @@ console.log(JSON.stringify({{ begun, again: again ?? null, sent, env: process.en
     assert_eq!(bench.event("Stop")["last_assistant_message"], "done");
 }
 
+/// Notes which waiters were started; `waiting()` are those that nobody ended.
+const WAITERS: &str = r#"
+import child_process from 'node:child_process'
+import { syncBuiltinESMExports } from 'node:module'
+const started = []
+const spawn = child_process.spawn
+child_process.spawn = (program, args, options) => {
+  const child = spawn(program, args, options)
+  if (args.includes('--wait')) started.push(child)
+  return child
+}
+syncBuiltinESMExports()
+const waiting = () => started.filter((child) => !child.killed && child.exitCode === null && child.signalCode === null)
+"#;
+
 #[test]
 fn one_waiter_is_kept_whatever_is_told() {
     let bench = Bench::new();
     bench.leave("idle", "");
     let driver = format!(
-        "{PI}
+        "{WAITERS}{PI}
 await on.session_start({{ reason: 'resume' }}, ctx)
-await prompt('do it')
-await end({{}})
-const waiters = () => fs.readFileSync('told', 'utf8').split('\\n').filter((line) => line.includes('--wait')).length
-await until(() => waiters() > 0)
-fs.writeFileSync('count', String(waiters()))
+for (let i = 0; i < 3; i++) {{ await prompt('do it'); await end({{}}) }}
+const count = [started.length, waiting().length]
+await on.session_shutdown({{}})
+console.log(JSON.stringify([...count, waiting().length]))"
+    );
+    assert_eq!(json_of(&bench.drive("pi", &driver)), json!([1, 1, 0]));
+    assert_eq!(bench.event("SessionStart")["source"], "resume");
+}
+
+#[test]
+fn of_many_conversations_those_that_were_spoken_to_last_have_a_waiter() {
+    let bench = Bench::new();
+    bench.leave("idle", "");
+    let driver = format!(
+        "{WAITERS}{OPENCODE}
+const before = process.listenerCount('exit')
+for (let i = 0; i < 12; i++) await prompt(`ses_${{i}}`, 'x')
+await prompt('ses_4', 'again')
+await prompt('ses_0', 'again')
+const count = [started.length, waiting().length, process.listenerCount('exit') - before]
+fs.writeFileSync('mail', '[minder] wake up')
+await until(() => sent.length === 1)
+console.log(JSON.stringify(count))
 process.exit(0)"
     );
-    assert!(bench.drive("pi", &driver).status.success());
-    assert_eq!(fs_err::read_to_string(bench.at("count")).unwrap(), "1", "one, whatever the number of events");
-    assert_eq!(bench.event("SessionStart")["source"], "resume");
+    let output = bench.drive("opencode", &driver);
+    // Thirteen: that of the first had ended, that of the fifth had not.
+    assert_eq!(json_of(&output), json!([13, 8, 0]));
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn two_copies_of_a_plugin_in_one_process_tell_everything_once() {
+    let bench = Bench::new();
+    let driver = format!(
+        "fs.copyFileSync('plugin.mjs', 'project.mjs')
+{OPENCODE}
+const mine = hooks
+const other = await (await import('./project.mjs')).Minder({{ client, directory: '/src' }})
+for (const both of [mine, other, mine, other]) {{ hooks = both; await prompt('ses_1', 'x') }}
+for (const both of [mine, other]) {{ hooks = both; await event('session.idle', {{ sessionID: 'ses_1' }}) }}
+for (const both of [mine, other]) {{ hooks = both; await event('session.deleted', {{ info: {{ id: 'ses_1' }} }}) }}
+console.log('[]')"
+    );
+    json_of(&bench.drive("opencode", &driver));
+    assert_eq!(
+        bench.events(),
+        ["SessionStart", "UserPromptSubmit", "UserPromptSubmit", "Stop", "SessionEnd"]
+    );
+
+    // Loaded anew it takes over; what was loaded before says nothing any more.
+    let bench = Bench::new();
+    let driver = format!(
+        "{PI}
+await on.session_start({{}}, ctx)
+await prompt('one')
+const before = {{ ...on }}
+const anew = await import('./plugin.mjs?anew')
+anew.default({{ on: (name, f) => (on[name] = f), sendUserMessage: () => {{}} }})
+await on.session_start({{ reason: 'reload' }}, ctx)
+await before.message_start({{ message: {{ role: 'user', content: 'two' }} }})
+await prompt('two')
+await on.session_shutdown({{}})
+console.log('[]')"
+    );
+    json_of(&bench.drive("pi", &driver));
+    let expected = ["SessionStart", "UserPromptSubmit", "SessionStart", "UserPromptSubmit", "SessionEnd"];
+    assert_eq!(bench.events(), expected);
+}
+
+#[test]
+fn the_end_of_a_turn_is_told_before_a_prompt_that_comes_while_its_answer_is_fetched() {
+    let bench = Bench::new();
+    let driver = format!(
+        "{OPENCODE}
+let answer
+const messages = client.session.messages
+client.session.messages = () => new Promise((resolve) => (answer = () => resolve(messages())))
+await prompt('ses_1', 'one')
+const idle = event('session.idle', {{ sessionID: 'ses_1' }})
+await until(() => answer)
+const second = prompt('ses_1', 'two')
+await new Promise(setImmediate)
+answer()
+await Promise.all([idle, second])
+console.log('[]')"
+    );
+    json_of(&bench.drive("opencode", &driver));
+    assert_eq!(bench.events(), ["SessionStart", "UserPromptSubmit", "Stop", "UserPromptSubmit"]);
+    assert_eq!(bench.event("Stop")["last_assistant_message"], "done");
+}
+
+#[test]
+fn a_harness_that_never_answers_costs_no_event() {
+    let bench = Bench::new();
+    let driver = format!(
+        "{OPENCODE}
+await prompt('ses_1', 'one')
+client.session.messages = () => new Promise(() => {{}})
+await event('session.idle', {{ sessionID: 'ses_1' }})
+client.session.get = () => {{ throw new Error('gone') }}
+await prompt('ses_2', 'nobody knows it')
+client.session.messages = () => {{ throw new Error('gone') }}
+await prompt('ses_1', 'two')
+await event('session.idle', {{ sessionID: 'ses_1' }})
+await prompt('ses_1', 'three')
+console.log('[]')"
+    );
+    let output = bench.drive("opencode", &driver);
+    json_of(&output);
+    let turn = ["UserPromptSubmit", "Stop", "UserPromptSubmit", "Stop", "UserPromptSubmit"];
+    assert_eq!(bench.events()[1..], turn);
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+/// The pid of a process that outlives its minder and holds what that wrote to.
+const LEAVES_A_PROCESS: &str = "sleep 100 & echo $! >>sleepers";
+
+#[test]
+fn h7_a_minder_that_hangs_or_leaves_a_process_holds_up_nobody() {
+    for stuck in ["exec sleep 100", "wait", "exit 0"] {
+        let bench = Bench::new();
+        let first = format!("cd \"$BENCH\"; mv stuck was && {{ {LEAVES_A_PROCESS}; {stuck}; }} 2>&1\n");
+        script(
+            &bench.minder,
+            &format!("{}{MINDER}", first.replace("mv stuck was", "mv stuck was 2>/dev/null")),
+        );
+        bench.leave("stuck", "");
+        bench.leave("hangs", "");
+        let driver = format!(
+            "{PI}
+await on.session_start({{}}, ctx)
+await prompt('one')
+await end({{}})
+await on.session_shutdown({{}})
+for (const pid of fs.readFileSync('sleepers', 'utf8').trim().split('\\n')) process.kill(Number(pid))
+console.log(JSON.stringify(sent))"
+        );
+        let output = bench.drive("pi", &driver);
+        assert_eq!(json_of(&output), json!([]), "{stuck}");
+        // What it was told first it never read.
+        assert_eq!(bench.events(), ["UserPromptSubmit", "Stop", "SessionEnd"], "{stuck}");
+        assert!(output.stderr.is_empty(), "{output:?}");
+    }
+}
+
+#[test]
+fn h7_what_cannot_be_started_or_told_is_nothing_to_its_harness() {
+    let bench = Bench::new();
+    let driver = format!(
+        "{PI}
+await on.session_start({{}}, ctx)
+await until(() => fs.existsSync('told'))
+const open = []
+try {{ for (;;) open.push(fs.openSync('/dev/null')) }} catch {{}}
+await prompt('no descriptor is left')
+const timers = process.getActiveResourcesInfo().filter((one) => one === 'Timeout')
+for (const fd of open) fs.closeSync(fd)
+const ring = {{}}
+ring.ring = ring
+await on.tool_result({{ toolName: 'ring', input: ring }})
+await on.message_start({{}})
+await end({{}})
+console.log(JSON.stringify(timers))"
+    );
+    let output = bench.drive("pi", &driver);
+    assert_eq!(json_of(&output), json!([]));
+    assert_eq!(bench.events(), ["SessionStart", "Stop"]);
+    assert!(output.stderr.is_empty(), "{output:?}");
 }
 
 #[test]

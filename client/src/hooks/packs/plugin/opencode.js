@@ -3,16 +3,23 @@ export const Minder = async ({ client, directory }) => {
   const known = new Map()
 
   // A conversation that a person can speak to; nothing for a sub-agent's.
-  function conversation(id, info) {
+  async function conversation(id, info) {
     if (!id) return undefined
+    const old = known.get(id)
+    // Another instance of this harness in this process may have spoken for it meanwhile.
+    if ((await old)?.over && known.get(id) === old) known.delete(id)
     if (!known.has(id)) known.set(id, begin(id, info).catch(() => known.delete(id) && undefined))
     return known.get(id)
   }
 
   async function begin(id, info) {
-    info ??= (await client.session.get({ path: { id } })).data
+    if (!info) {
+      const answer = await within(ACCEPT_MS, client.session.get({ path: { id } }))
+      if (!answer) throw new Error("no answer")
+      info = answer.data
+    }
     if (!info || info.parentID) return undefined
-    const one = new Conversation(id, info.directory ?? directory, "startup", async (text) => {
+    const one = Conversation.begin(id, info.directory ?? directory, "startup", async (text) => {
       // As the person's last message was: another agent may do what theirs may not.
       const body = { ...one.as, parts: [{ type: "text", text }] }
       await client.session.promptAsync({ path: { id }, body })
@@ -46,7 +53,8 @@ export const Minder = async ({ client, directory }) => {
       else one.tell("StopFailure", { error: data?.message ?? name ?? "unknown" })
     } else if (type === "session.idle" && one.running) {
       one.running = false
-      one.tell("Stop", { last_assistant_message: await lastAnswer(one.id) })
+      // Told before a prompt that comes while the answer is fetched.
+      one.tell("Stop", lastAnswer(one.id).then((text) => ({ last_assistant_message: text }), () => ({})))
     } else if (type === "session.compacted") {
       one.tell("PostCompact")
     } else if (type === "session.deleted") {
@@ -56,8 +64,8 @@ export const Minder = async ({ client, directory }) => {
   }
 
   return {
-    event: async ({ event }) => heard(event).catch(() => {}),
-    "chat.message": async ({ sessionID }, { message, parts }) => {
+    event: quiet(({ event }) => heard(event)),
+    "chat.message": quiet(async ({ sessionID }, { message, parts }) => {
       const one = await conversation(sessionID)
       if (!one) return
       one.running = true
@@ -68,13 +76,13 @@ export const Minder = async ({ client, directory }) => {
         const id = `prt_zz${Date.now().toString(16)}${Math.random().toString(16).slice(2, 10)}`
         parts.push({ id, sessionID, messageID: message.id, type: "text", text, synthetic: true })
       }
-    },
-    "tool.execute.after": async ({ sessionID, tool, args }) => {
+    }),
+    "tool.execute.after": quiet(async ({ sessionID, tool, args }) => {
       const one = await known.get(sessionID)
       await one?.tell("PostToolUse", { tool_name: tool, tool_input: args })
-    },
-    "shell.env": async ({ sessionID }, { env }) => {
+    }),
+    "shell.env": quiet(async ({ sessionID }, { env }) => {
       if (sessionID) env.MINDER_SESSION = `${HARNESS}:${sessionID}`
-    },
+    }),
   }
 }

@@ -12,35 +12,37 @@ export default function (pi) {
     return (content ?? []).filter((part) => part.type === "text").map((part) => part.text).join("\n")
   }
 
-  pi.on("session_start", (event, ctx) => {
+  const on = (name, handler) => pi.on(name, quiet(handler))
+
+  on("session_start", (event, ctx) => {
     const id = ctx.sessionManager.getSessionId()
     if (!id || (one?.id === id && !one.over)) return
     // One conversation a process: what its tools inherit is this process's own.
     process.env.MINDER_SESSION = `${HARNESS}:${id}`
-    one = new Conversation(id, ctx.cwd, SOURCES[event.reason] ?? "startup", async (text) => {
+    one = Conversation.begin(id, ctx.cwd, SOURCES[event.reason] ?? "startup", async (text) => {
       pi.sendUserMessage(text, { deliverAs: "steer" })
     })
   })
 
-  pi.on("before_agent_start", async () => {
-    await one?.last
+  on("before_agent_start", async () => {
+    await one?.told()
     const content = one?.takeContext()
     if (content) return { message: { customType: "minder", content, display: true } }
   })
 
-  pi.on("agent_start", () => {
+  on("agent_start", () => {
     turn = new Promise((resolve) => (turnIsOver = resolve))
   })
 
-  pi.on("message_start", async ({ message }) => {
+  on("message_start", async ({ message }) => {
     if (message.role === "user") await one?.tell("UserPromptSubmit", { prompt: textOf(message.content) })
   })
 
-  pi.on("tool_result", async ({ toolName, input }) => {
+  on("tool_result", async ({ toolName, input }) => {
     await one?.tell("PostToolUse", { tool_name: toolName, tool_input: input })
   })
 
-  pi.on("agent_end", async ({ messages }) => {
+  on("agent_end", async ({ messages }) => {
     const answer = messages.findLast((message) => message.role === "assistant")
     if (answer?.stopReason === "aborted") await one?.tell("Interrupt")
     else if (answer?.stopReason === "error") await one?.tell("StopFailure", { error: answer.errorMessage ?? "unknown" })
@@ -48,14 +50,12 @@ export default function (pi) {
     turnIsOver()
   })
 
-  pi.on("session_before_compact", () => void one?.tell("PreCompact"))
-  pi.on("session_compact", () => void one?.tell("PostCompact"))
+  on("session_before_compact", () => void one?.tell("PreCompact"))
+  on("session_compact", () => void one?.tell("PostCompact"))
 
-  pi.on("session_shutdown", async ({ reason }) => {
+  on("session_shutdown", async ({ reason }) => {
     // A run without a terminal says that it ends before it says that its turn is over.
-    let timer
-    await Promise.race([turn, new Promise((resolve) => (timer = setTimeout(resolve, LAST_WORDS_MS)))])
-    clearTimeout(timer)
+    await within(LAST_WORDS_MS, turn)
     if (reason === "reload") one?.leave()
     else await one?.end(reason === "new" ? "clear" : (reason ?? "other"))
   })
