@@ -30,6 +30,8 @@ pub struct Options {
     pub yes: bool,
     /// Show, and change nothing.
     pub dry_run: bool,
+    /// Offer what lets the commands in Codex's sandbox speak: nothing else that is asked includes it.
+    pub codex_sandbox: bool,
     /// Take everything back.
     pub undo: bool,
     /// One JSON object instead of lines.
@@ -120,6 +122,8 @@ struct Ready {
     program: PathBuf,
     path: PathBuf,
     hindrances: Vec<String>,
+    /// What it does not do without being asked for it.
+    withheld: Option<String>,
 }
 
 /// Runs the command for a minder at `program`; `service` is what there is on this machine.
@@ -256,14 +260,23 @@ impl Setup<'_, '_> {
             None => self.say("hooks", &format!("{}: already installed", show(&path)))?,
             Some(change) => shown.push(self.show(change, &summary, "installed")?),
         }
-        let mut hindrances = standing.hindrances;
+        let (mut hindrances, mut withheld) = (standing.hindrances, None);
         if let Some(sandbox) = SandboxConfig::read(self.surroundings, pack)? {
             let (config, lines) = (show(sandbox.path()), sandbox.lines());
             match sandbox.offer() {
                 SandboxOffer::Given => {}
+                // A sandbox is a person's own measure: it is not widened in passing.
+                _ if !self.options.codex_sandbox => {
+                    withheld = Some(format!(
+                        "tools in {}'s sandbox cannot speak; `minder setup {} --codex-sandbox` would let every command in it write to minder's spool",
+                        pack.title, pack.name
+                    ));
+                }
                 SandboxOffer::Change(change) => {
-                    let summary =
-                        format!("lets what tools say out of {}'s sandbox, into minder's spool", pack.title);
+                    let summary = format!(
+                        "lets every command in {}'s sandbox write to minder's spool: what tools say gets out there",
+                        pack.title
+                    );
                     shown.push(self.show(*change, &summary, "lets tools speak")?);
                 }
                 SandboxOffer::ByHand => {
@@ -273,7 +286,7 @@ impl Setup<'_, '_> {
                 }
             }
         }
-        Ok((Ready { pack, program, path, hindrances }, shown))
+        Ok((Ready { pack, program, path, hindrances, withheld }, shown))
     }
 
     /// Shows a change, and what it comes to.
@@ -314,7 +327,11 @@ impl Setup<'_, '_> {
         }
         for Shown { change, done } in shown {
             let path = change.path().to_owned();
-            change.make()?;
+            // One file that cannot be written keeps nothing else from being done.
+            if let Err(error) = change.make() {
+                self.problem("hooks", &text::one_line(&error.to_string()))?;
+                continue;
+            }
             for changed in self.report.changes.iter_mut().filter(|changed| changed.path == path) {
                 changed.made = true;
             }
@@ -372,7 +389,13 @@ impl Setup<'_, '_> {
             self.say("for you", line)?;
         }
         for one in ready {
-            self.say("for you", one.pack.then)?;
+            if let Some(line) = &one.withheld {
+                self.say("for you", line)?;
+            }
+            let failed = self.report.changes.iter().any(|change| change.path == one.path && !change.made);
+            if !failed {
+                self.say("for you", one.pack.then)?;
+            }
         }
         self.say("undo", "minder setup --undo")
     }

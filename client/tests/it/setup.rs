@@ -15,12 +15,18 @@ use crate::place::{PROGRAM, Place, Ran, ran, script};
 struct Noted {
     answer: Option<bool>,
     fail: bool,
+    /// A file that somebody makes while the question stands.
+    meanwhile: Option<PathBuf>,
     log: Vec<String>,
 }
 
 impl Steps for Noted {
     fn ask(&mut self, question: &str) -> io::Result<Option<bool>> {
         self.log.push(format!("ask {question}"));
+        if let Some(path) = &self.meanwhile {
+            fs_err::create_dir_all(path.parent().unwrap())?;
+            fs_err::write(path, "{}")?;
+        }
         Ok(self.answer)
     }
 
@@ -310,7 +316,8 @@ fn several_harnesses_are_asked_about_once_and_all_taken_back() {
     let codex = place.home().join(".codex");
     let before: Vec<_> = place.tree().into_keys().collect();
     let mut steps = Noted { answer: Some(true), ..Noted::default() };
-    let ran = setup(&place, &Options::default(), &mut steps);
+    let with_sandbox = Options { codex_sandbox: true, ..Options::default() };
+    let ran = setup(&place, &with_sandbox, &mut steps);
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert_eq!(steps.log[0], "ask Change these 3 files as shown?");
     assert_eq!(steps.log.iter().filter(|line| line.starts_with("ask")).count(), 1);
@@ -318,7 +325,8 @@ fn several_harnesses_are_asked_about_once_and_all_taken_back() {
     let hooks = codex.join("hooks.json").display().to_string();
     for line in [
         format!("change    adds hooks for 9 events to {hooks}; nothing else changes\n"),
-        "change    lets what tools say out of Codex's sandbox, into minder's spool\n".to_owned(),
+        "change    lets every command in Codex's sandbox write to minder's spool: what tools say gets out there\n"
+            .to_owned(),
         format!("hooks     {hooks}: installed\n"),
         format!("hooks     {}: lets tools speak\n", codex.join("config.toml").display()),
         format!("+writable_roots = [\"{}\"] # minder-hook\n", spool.display()),
@@ -339,6 +347,61 @@ fn several_harnesses_are_asked_about_once_and_all_taken_back() {
     let store = &place.surroundings.minder_home;
     let after: Vec<_> = place.tree().into_keys().filter(|path| *path != calls && path != store).collect();
     assert_eq!(after, before, "nothing else is left");
+}
+
+#[test]
+fn the_sandbox_of_codex_is_widened_only_where_that_was_asked_for() {
+    let config = "sandbox_mode = \"workspace-write\"\n";
+    let place = with_codex(Some(config));
+    let file = place.home().join(".codex/config.toml");
+    let mut steps = Noted { answer: Some(true), ..Noted::default() };
+    for options in [Options::default(), yes()] {
+        let ran = setup(&place, &options, &mut steps);
+        assert_eq!(ran.code(), 0, "{ran:?}");
+        assert_eq!(fs_err::read_to_string(&file).unwrap(), config);
+        let line =
+            "for you   tools in Codex's sandbox cannot speak; `minder setup codex --codex-sandbox` would let";
+        assert!(ran.out.contains(line), "{}", ran.out);
+    }
+    assert_eq!(steps.log[0], "ask Change these 2 files as shown?");
+
+    // Shown and asked about as every file is.
+    let asked = Options { codex_sandbox: true, ..Options::default() };
+    let mut steps = Noted { answer: Some(false), ..Noted::default() };
+    assert_eq!(setup(&place, &asked, &mut steps).code(), 1);
+    assert_eq!(steps.log, ["ask Change this file as shown?"]);
+    assert_eq!(fs_err::read_to_string(&file).unwrap(), config);
+    let ran = setup(&place, &Options { codex_sandbox: true, ..yes() }, &mut Noted::default());
+    assert!(!ran.out.contains("cannot speak"), "{}", ran.out);
+    assert!(fs_err::read_to_string(&file).unwrap().contains("writable_roots"));
+    // The way back needs no more than it did.
+    setup(&place, &Options { undo: true, ..yes() }, &mut Noted::default());
+    assert_eq!(fs_err::read_to_string(&file).unwrap(), config);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_keeps_nothing_else_from_being_done() {
+    let place = with_codex(None);
+    let meanwhile = Some(place.settings());
+    let mut steps = Noted { answer: Some(true), meanwhile, ..Noted::default() };
+    let ran = setup(&place, &Options::default(), &mut steps);
+    assert_eq!(ran.code(), 1, "{ran:?}");
+    let path = place.settings().display().to_string();
+    assert!(ran.err.starts_with("minder: hooks: ") && ran.err.contains(&path), "{}", ran.err);
+    assert_eq!(ran.err.lines().count(), 1);
+    assert_eq!(place.bytes(), b"{}");
+    assert!(place.file("codex", Scope::User).exists());
+    assert_eq!(steps.log[1..], ["adopt 7 s1", "adopt 8 s2", "adopt 9 s3", "service", "notice"]);
+    assert!(ran.out.contains("start `codex`") && !ran.out.contains("start `claude`"), "{}", ran.out);
+
+    // On the way back too.
+    setup(&place, &yes(), &mut Noted::default());
+    let meanwhile = Some(place.settings());
+    let mut steps = Noted { answer: Some(true), meanwhile, ..Noted::default() };
+    let ran = setup(&place, &Options { undo: true, ..Options::default() }, &mut steps);
+    assert_eq!(ran.code(), 1, "{ran:?}");
+    assert!(!place.file("codex", Scope::User).exists());
+    assert_eq!(steps.log[1..], ["undo service"]);
 }
 
 #[test]
@@ -363,7 +426,7 @@ fn a_harness_with_broken_settings_keeps_no_other_from_being_set_up() {
     assert!(place.settings().exists());
     // And what cannot be changed by a program is left to a person, with the words for it.
     fs_err::write(place.home().join(".codex/hooks.json"), "").unwrap();
-    let ran = setup(&place, &yes(), &mut Noted::default());
+    let ran = setup(&place, &Options { codex_sandbox: true, ..yes() }, &mut Noted::default());
     assert_eq!(ran.code(), 1);
     assert!(ran.err.contains("[sandbox_workspace_write] writable_roots = [\"/"), "{}", ran.err);
 }

@@ -22,7 +22,8 @@ use crate::printer;
 Finds your harnesses, shows file by file what it would change, asks once,
 installs the hooks, takes in the sessions that already run, and sends you one
 notice as a test. It may be repeated. --undo takes all of it back, byte for
-byte, and keeps the store.
+byte, and keeps the store. Codex's sandbox stays as it is, with --yes too, but
+for --codex-sandbox: that opens one folder to what runs in it.
 
 Examples:
   minder setup --dry-run
@@ -37,6 +38,9 @@ pub struct SetupArgs {
     /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Offer also to let every command in Codex's sandbox write to minder's spool
+    #[arg(long, conflicts_with = "undo")]
+    codex_sandbox: bool,
     /// Take everything back
     #[arg(long)]
     undo: bool,
@@ -48,6 +52,7 @@ pub fn run(args: SetupArgs, context: &mut Context) -> Outcome {
         harnesses: args.harnesses,
         yes: args.yes,
         dry_run: args.dry_run,
+        codex_sandbox: args.codex_sandbox,
         undo: args.undo,
         json: context.printer.is_json(),
         terminal: context.printer.look().terminal,
