@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
+use minder_proto::limits;
 use minder_proto::record::Channel;
 
 use crate::environment;
@@ -11,12 +12,15 @@ use crate::fault::CommandError;
 /// `--channel C`, and the program of `exec` after `--`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ChannelOptions {
-    /// How messages get in; exec and headless run the program after --
+    /// How messages get in; exec and headless run the program after --, tmux types
     #[arg(long, value_name = "C")]
     channel: Option<Kind>,
     /// The server's control socket, for --channel codex [default: where Codex has it]
     #[arg(long, value_name = "PATH")]
     socket: Option<String>,
+    /// The pane of --channel tmux, where it is not that of its process
+    #[arg(long, value_name = "[SOCKET:]%N")]
+    pane: Option<String>,
     /// The program of --channel exec or headless, and its arguments
     #[arg(last = true, value_name = "CMD")]
     program: Vec<String>,
@@ -35,6 +39,8 @@ pub enum Kind {
     Headless,
     /// Codex's own server, which holds the conversation of its terminal.
     Codex,
+    /// It is typed into the pane of tmux in which its harness runs; the last resort.
+    Tmux,
 }
 
 impl ChannelOptions {
@@ -46,7 +52,11 @@ impl ChannelOptions {
         if self.channel == Some(Kind::Codex) && self.program.is_empty() {
             return Ok(Some(Channel::Codex { socket: self.socket }));
         }
+        if self.pane.is_some() && self.channel != Some(Kind::Tmux) {
+            return Err(CommandError::usage("--pane is for --channel tmux"));
+        }
         match (self.channel, self.program.is_empty()) {
+            (Some(Kind::Tmux), true) => tmux(self.pane.as_deref()).map(Some),
             (Some(Kind::Exec), true) => {
                 Err(CommandError::usage("--channel exec needs the program: --channel exec -- CMD ARG"))
             }
@@ -65,9 +75,33 @@ impl Kind {
             Self::Mailbox => Some(Channel::Mailbox),
             Self::Hook => Some(Channel::Hook),
             Self::Codex => Some(Channel::Codex { socket: None }),
-            Self::Exec | Self::Headless => None,
+            Self::Exec | Self::Headless | Self::Tmux => None,
         }
     }
+}
+
+/// The channel of a pane; without one, that of the session's process, which the daemon finds.
+fn tmux(pane: Option<&str>) -> Result<Channel, CommandError> {
+    let Some(text) = pane else { return Ok(Channel::Tmux { socket: String::new(), pane: String::new() }) };
+    let (socket, pane) = match text.rsplit_once(':') {
+        Some((socket, pane)) => (socket.to_owned(), pane),
+        None => {
+            let (own, usual) = tmux_sockets();
+            (own.unwrap_or(usual), text)
+        }
+    };
+    let channel = Channel::Tmux { socket, pane: pane.to_owned() };
+    limits::channel(&channel).map_err(|fault| CommandError::usage(fault.to_string()))?;
+    Ok(channel)
+}
+
+/// The socket of the tmux server that this runs in, and that of the one that tmux takes where it is told none.
+pub fn tmux_sockets() -> (Option<String>, String) {
+    // The server's pid and a session's number are at the end.
+    let own = std::env::var("TMUX").ok().and_then(|tmux| tmux.rsplitn(3, ',').nth(2).map(str::to_owned));
+    let folder = std::env::var("TMUX_TMPDIR").ok().filter(|folder| folder.starts_with('/'));
+    let user = rustix::process::getuid().as_raw();
+    (own, format!("{}/tmux-{user}/default", folder.as_deref().unwrap_or("/tmp")))
 }
 
 /// What a call brings of this environment for a channel whose turns no caller starts.
@@ -83,7 +117,7 @@ mod tests {
     fn a_program_belongs_to_exec_and_exec_to_a_program() {
         let read = |channel, program: &[&str]| {
             let program = program.iter().map(|s| (*s).to_owned()).collect();
-            ChannelOptions { channel, program, socket: None }.read()
+            ChannelOptions { channel, pane: None, program, socket: None }.read()
         };
         assert_eq!(read(None, &[]), Ok(None));
         assert_eq!(read(Some(Kind::Hook), &[]), Ok(Some(Channel::Hook)));
@@ -99,5 +133,24 @@ mod tests {
         assert_eq!(read(Some(Kind::Exec), &[]).unwrap_err().exit, 64);
         assert_eq!(read(None, &["mail"]).unwrap_err().exit, 64);
         assert_eq!(read(Some(Kind::Mailbox), &["mail"]).unwrap_err().exit, 64);
+        assert_eq!(read(Some(Kind::Tmux), &["mail"]).unwrap_err().exit, 64);
+    }
+
+    #[test]
+    fn a_pane_belongs_to_tmux_and_is_one() {
+        let read = |channel, pane: Option<&str>| {
+            ChannelOptions { channel, pane: pane.map(str::to_owned), program: Vec::new(), socket: None }
+                .read()
+        };
+        let tmux =
+            |socket: &str, pane: &str| Ok(Some(Channel::Tmux { socket: socket.into(), pane: pane.into() }));
+        assert_eq!(read(Some(Kind::Tmux), Some("/a:b:%3")), tmux("/a:b", "%3"));
+        assert_eq!(read(Some(Kind::Tmux), None), tmux("", ""));
+        assert!(matches!(read(Some(Kind::Tmux), Some("%3")), Ok(Some(Channel::Tmux { .. }))));
+        for pane in ["3", "x:%3", "/a:", "%3;x"] {
+            assert_eq!(read(Some(Kind::Tmux), Some(pane)).unwrap_err().exit, 64, "{pane}");
+        }
+        assert_eq!(read(Some(Kind::Hook), Some("%3")).unwrap_err().exit, 64);
+        assert_eq!(read(None, Some("%3")).unwrap_err().exit, 64);
     }
 }

@@ -110,6 +110,8 @@ pub enum SessionCommand {
     Wait(commands::wait::WaitArgs),
     /// Be told of every state but working that a session declares
     Watch(commands::watch::WatchArgs),
+    /// Bring the pane of a session to the front
+    Attach(commands::attach::AttachArgs),
     /// Change the record of a session
     Set(commands::set::SetArgs),
     /// End the care for a session
@@ -161,6 +163,7 @@ impl SessionCommand {
             Self::Inbox(args) => commands::inbox::run(args, context),
             Self::Wait(args) => commands::wait::run(args, context),
             Self::Watch(args) => commands::watch::run(args, context),
+            Self::Attach(args) => commands::attach::run(&args, context),
             Self::Set(args) => commands::set::run(args, context),
             Self::Close(args) => commands::close::run(args, context),
         }

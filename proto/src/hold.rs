@@ -10,7 +10,7 @@ pub enum Hold {
     Busy,
     /// A permission dialog or a question to the person is open.
     Dialog,
-    /// Its harness was started and is not up yet.
+    /// Its harness was started and is not up yet, or took nothing of what was typed.
     NotReady,
     /// The session's process is gone, or its channel does not answer.
     Offline,
@@ -26,11 +26,23 @@ pub enum Hold {
     Auth,
     /// Its turns failed too often in a row.
     Circuit,
+    /// Somebody is typing, or half a prompt stands where it would be typed.
+    Draft,
+    /// Its pane shows what was, not what is.
+    CopyMode,
+    /// Another program has its pane.
+    WrongProcess,
+    /// What its terminal shows is not known.
+    Unknown,
+    /// Its text stands in the terminal, and Enter was not pressed or not taken.
+    NotSubmitted,
+    /// Other text stands in the terminal than was typed.
+    Differs,
 }
 
 impl Hold {
     /// Every reason.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 16] = [
         Self::Busy,
         Self::Dialog,
         Self::NotReady,
@@ -41,6 +53,12 @@ impl Hold {
         Self::UsageLimit,
         Self::Auth,
         Self::Circuit,
+        Self::Draft,
+        Self::CopyMode,
+        Self::WrongProcess,
+        Self::Unknown,
+        Self::NotSubmitted,
+        Self::Differs,
     ];
 
     /// The word.
@@ -56,6 +74,12 @@ impl Hold {
             Self::UsageLimit => "usage-limit",
             Self::Auth => "auth",
             Self::Circuit => "circuit",
+            Self::Draft => "draft",
+            Self::CopyMode => "copy-mode",
+            Self::WrongProcess => "wrong-process",
+            Self::Unknown => "unknown",
+            Self::NotSubmitted => "not-submitted",
+            Self::Differs => "differs",
         }
     }
 
@@ -74,6 +98,12 @@ impl Hold {
             Self::UsageLimit => "the reset of the account's limit, or minder account release",
             Self::Auth => "a login or key that works, then minder account release",
             Self::Circuit => "a turn that succeeds, tried now and then, or minder account release",
+            Self::Draft => "an empty prompt, and nobody typing for some seconds",
+            Self::CopyMode => "the end of copy mode in its pane",
+            Self::WrongProcess => "its harness in front in its pane, or minder set with another one",
+            Self::Unknown => "a prompt in its pane that minder knows",
+            Self::NotSubmitted => "its text alone in the prompt, and an Enter that is taken",
+            Self::Differs => "the prompt being emptied: what stands there is not what was typed",
         }
     }
 }

@@ -43,6 +43,13 @@ pub fn channel(channel: &Channel) -> Result<(), Fault> {
     if let Channel::Codex { socket } = channel {
         return text("a socket's path", socket.as_deref(), PATH_MAX);
     }
+    if let Channel::Tmux { socket, pane } = channel {
+        text("a tmux socket's path", Some(socket), PATH_MAX)?;
+        if !socket.starts_with('/') || socket.contains(char::is_control) || !is_pane(pane) {
+            let why = "channel tmux needs the path of a server's socket and a pane's id, like %3";
+            return Err(Fault::new(Kind::InvalidParams, why));
+        }
+    }
     let (Channel::Exec { argv } | Channel::Headless { argv }) = channel else { return Ok(()) };
     if matches!(channel, Channel::Exec { .. }) && argv.first().is_none_or(String::is_empty) {
         return Err(Fault::new(Kind::InvalidParams, "channel exec needs a program"));
@@ -50,9 +57,36 @@ pub fn channel(channel: &Channel) -> Result<(), Fault> {
     text("a program with its arguments", Some(&argv.join(" ")), PROGRAM_MAX)
 }
 
+/// True for a pane's id, as tmux writes it.
+pub fn is_pane(text: &str) -> bool {
+    let number = text.strip_prefix('%').unwrap_or_default();
+    (1..=9).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pane_is_a_number_and_its_server_a_path() {
+        let tmux = |socket: &str, pane: &str| {
+            channel(&Channel::Tmux { socket: socket.to_owned(), pane: pane.to_owned() }).is_ok()
+        };
+        assert!(tmux("/tmp/tmux-0/default", "%3"));
+        for (socket, pane) in [
+            ("", "%3"),
+            ("a", "%3"),
+            ("/a\nb", "%3"),
+            ("/a", ""),
+            ("/a", "%"),
+            ("/a", "3"),
+            ("/a", "%3;kill-server"),
+            ("/a", "%1234567890"),
+            ("/a", "main:1"),
+        ] {
+            assert!(!tmux(socket, pane), "{socket} {pane}");
+        }
+    }
 
     #[test]
     fn what_is_at_its_limit_is_taken_and_what_is_over_it_has_the_code_of_broken_data() {

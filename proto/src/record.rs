@@ -161,6 +161,13 @@ pub enum Channel {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         socket: Option<String>,
     },
+    /// What waits is typed into a pane of tmux.
+    Tmux {
+        /// The socket of the tmux server.
+        socket: String,
+        /// The pane, by its id: `%3`.
+        pane: String,
+    },
 }
 
 impl Channel {
@@ -181,6 +188,7 @@ impl Channel {
             Self::Exec { .. } => "exec",
             Self::Headless { .. } => "headless",
             Self::Codex { .. } => "codex",
+            Self::Tmux { .. } => "tmux",
         }
     }
 }

@@ -7,7 +7,7 @@ use minder_proto::caller::Identity;
 use minder_proto::error::exit;
 use minder_proto::id::SessionId;
 use minder_proto::layout::Home;
-use minder_proto::record::SessionRecord;
+use minder_proto::record::{Channel, SessionRecord};
 use minder_proto::snapshot;
 use minder_proto::stamp::{Stamp, short_age};
 use minder_proto::state::State;
@@ -237,7 +237,7 @@ impl Row {
             waiting: queue.len(),
             held: queue.held(),
             watchers: snapshot::watchers(home, record.id).map_or(0, |w| w.len()),
-            place: process.filter(|p| p.ended.is_none()).and_then(|p| p.tty.clone()),
+            place: place(record),
             ended: process.and_then(|p| p.ended),
         }
     }
@@ -250,6 +250,15 @@ impl Row {
 
     fn state_words(&self) -> String {
         if self.ended.is_some() { format!("{} ended", self.state) } else { self.state.to_string() }
+    }
+}
+
+/// Where its harness is: the pane that it is typed to, else its process's terminal; or that it has none.
+fn place(record: &SessionRecord) -> Option<String> {
+    let alive = record.process.as_ref().filter(|p| p.ended.is_none());
+    match &record.channel {
+        Channel::Tmux { pane, .. } => Some(format!("tmux {pane}")),
+        _ => alive.and_then(|p| p.tty.clone()),
     }
 }
 

@@ -2,6 +2,7 @@
 //! code; nothing is on standard output where it fails.
 
 pub mod account;
+pub mod attach;
 pub mod close;
 pub mod daemon;
 pub mod drop;

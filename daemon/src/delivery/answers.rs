@@ -130,7 +130,7 @@ impl Delivery {
         let unanswered = answer.reason.as_deref() != Some("ack")
             && record.as_ref().is_some_and(|r| {
                 let runs = r.turn.as_ref().is_some_and(|t| t.messages.iter().any(|m| m.id == at.id));
-                matches!(r.channel, Channel::Hook | Channel::Headless { .. }) && !runs
+                matches!(r.channel, Channel::Hook | Channel::Headless { .. } | Channel::Tmux { .. }) && !runs
             });
         let held = entry.as_ref().and_then(|e| hold::of_reason(e.reason.as_deref()?));
         let verdict = match receipt {
@@ -149,10 +149,7 @@ impl Delivery {
                 answer.reason = Some(Hold::NoWakePath.to_string());
                 Some(WaitVerdict::Blocked)
             }
-            // Only time or a person lifts it.
-            Receipt::Held if matches!(held, Some(Hold::UsageLimit | Hold::Auth | Hold::Circuit)) => {
-                Some(WaitVerdict::Blocked)
-            }
+            Receipt::Held if held.is_some_and(is_for_people) => Some(WaitVerdict::Blocked),
             Receipt::Queued | Receipt::Held
                 if matches!(live_hold, Some(Hold::NoWakePath | Hold::Offline)) =>
             {
@@ -180,6 +177,12 @@ impl Delivery {
             _ => None,
         }
     }
+}
+
+/// True for a hold that only time or a person lifts.
+fn is_for_people(hold: Hold) -> bool {
+    use Hold::{Auth, Circuit, Dialog, Differs, NotSubmitted, UsageLimit, WrongProcess};
+    matches!(hold, UsageLimit | Auth | Circuit | Dialog | NotSubmitted | Differs | WrongProcess)
 }
 
 /// Counts who waits for a message, for as long as they do.

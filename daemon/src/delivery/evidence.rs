@@ -101,8 +101,10 @@ impl Delivery {
             .read(move |state| {
                 let session = state.session(session)?;
                 let out = session.inbox.queue.iter().filter(|e| e.receipt == Receipt::Handed);
-                let out: Vec<MessageId> =
-                    out.filter(|e| e.channel.as_deref() == Some("hook")).map(|e| e.id).collect();
+                let out: Vec<MessageId> = out
+                    .filter(|e| matches!(e.channel.as_deref(), Some("hook" | "tmux")))
+                    .map(|e| e.id)
+                    .collect();
                 let path = session.record.live_binding().and_then(|b| b.transcript.clone());
                 Some((out, path?))
             })
@@ -163,11 +165,12 @@ pub fn evident(
 ) -> Result<(), Fault> {
     let party = Party::Session(session);
     let Some(entry) = txn.session(session)?.inbox.queue.get(id).cloned() else { return Ok(()) };
+    let channel = entry.channel.clone().unwrap_or_else(|| "hook".to_owned());
     match entry.reason.as_deref() {
         Some(POINTER_SEEN) => return Ok(()),
         Some(POINTER) if entry.receipt == Receipt::Handed => {
             let reason = Some(POINTER_SEEN.to_owned());
-            return txn.receipt(party, id, Receipt::Handed, reason, entry.attempt, Some("hook"));
+            return txn.receipt(party, id, Receipt::Handed, reason, entry.attempt, Some(&channel));
         }
         _ => {}
     }
@@ -175,7 +178,7 @@ pub fn evident(
         Evidence::Prompt => "prompt",
         Evidence::Transcript => "transcript",
     };
-    settle(txn, party, &entry, word, "hook")?;
+    settle(txn, party, &entry, word, &channel)?;
     if evidence == Evidence::Transcript
         && let Some(end) = ended_since(&txn.session(session)?.record, &entry)
     {

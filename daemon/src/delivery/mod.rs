@@ -4,7 +4,7 @@
 //! `rules` decides (pure), `hand` turns queued messages into the text that a hook prints, `evidence` looks for their
 //! ids where the harness writes what its model saw, `mailbox` and `exec` are channels, `waiters` are the hooks that
 //! wait to wake an idle session, `headless` runs a queue as supervised turns, `codex`
-//! speaks with the server of its terminals, `answers` serves those who wait for a
+//! speaks with the server of its terminals, `tmux` types into a terminal, `answers` serves those who wait for a
 //! reply, `scheduler` is the loop over all of it.
 //!
 //! Uses: `store`, `session`, `identity`, `turn`. Used by: `hook`, `server`.
@@ -31,6 +31,7 @@ pub mod headless;
 pub mod mailbox;
 pub mod rules;
 mod scheduler;
+pub mod tmux;
 pub mod waiters;
 
 /// What delivery knows beside the store. None of it has to survive the daemon: what is lost costs a second look.
@@ -39,6 +40,8 @@ pub struct Delivery {
     changes: Arc<Changes>,
     /// Runs the turns of headless sessions.
     turns: OnceLock<Turns>,
+    /// Who types into which pane of tmux.
+    panes: tmux::Panes,
     memory: Mutex<Memory>,
 }
 
@@ -57,6 +60,8 @@ struct Memory {
     handed: HashMap<MessageId, Instant>,
     transcripts: HashMap<SessionId, evidence::Transcript>,
     answers: answers::Answers,
+    /// Sessions that are typed to.
+    typing: HashMap<SessionId, tmux::Typing>,
     /// Turns of headless sessions, and what holds them.
     runs: headless::gate::Runs,
     /// Sessions whose next turn is given one message: more together were refused.
@@ -68,7 +73,13 @@ struct Memory {
 impl Delivery {
     /// Delivery over a store; `changes` is the observer that was given to it.
     pub fn new(store: Store, changes: Arc<Changes>) -> Arc<Self> {
-        Arc::new(Self { store, changes, turns: OnceLock::new(), memory: Mutex::default() })
+        Arc::new(Self {
+            store,
+            changes,
+            turns: OnceLock::new(),
+            panes: tmux::Panes::default(),
+            memory: Mutex::default(),
+        })
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

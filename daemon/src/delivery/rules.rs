@@ -52,7 +52,7 @@ pub fn may_enter(class: Class, boundary: Boundary) -> Entry {
 
 /// Why a session's queue waits right now; none if it can be tried (or if its channel has no moments of its own).
 pub fn hold(record: &SessionRecord, waiter: bool) -> Option<Hold> {
-    if record.channel != Channel::Hook {
+    if !matches!(record.channel, Channel::Hook | Channel::Tmux { .. }) {
         return None;
     }
     let turn = record.turn.as_ref();
@@ -66,7 +66,7 @@ pub fn hold(record: &SessionRecord, waiter: bool) -> Option<Hold> {
         Some(Hold::Compacting)
     } else if turn.is_some() {
         Some(Hold::Busy)
-    } else if waiter {
+    } else if waiter || record.channel != Channel::Hook {
         None
     } else {
         Some(Hold::NoWakePath)

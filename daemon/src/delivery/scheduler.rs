@@ -19,6 +19,7 @@ use super::{Delivery, codex};
 use super::hand::{self, POINTER_SEEN};
 use super::mailbox::bury;
 use super::rules::{self, Boundary};
+use super::tmux::FINAL;
 
 /// Waiting messages that one look takes in: a long queue does not make a look long.
 const WINDOW: usize = 64;
@@ -109,7 +110,10 @@ impl Delivery {
         match (&view.record, party) {
             (Some(record), _) => self.end_stale_waiter(record),
             (None, Party::Session(closed)) => {
-                self.memory().over.remove(&closed);
+                let mut memory = self.memory();
+                memory.over.remove(&closed);
+                memory.typing.remove(&closed);
+                drop(memory);
                 self.session_gone(closed);
             }
             _ => {}
@@ -141,6 +145,7 @@ impl Delivery {
                 sooner(self.memory().retry.get(&record.id).map(rules::Backoff::next).filter(|at| *at > now));
             }
             Channel::Hook => self.hook(&record, &view.waiting).await,
+            Channel::Tmux { .. } => sooner(self.tmux(&record, &view.waiting).await),
             Channel::Headless { .. } => sooner(self.headless(&record, &view.waiting).await),
         }
         next
@@ -200,7 +205,7 @@ impl Delivery {
         next
     }
 
-    /// What a hook printed and no evidence has shown waits again after a while in which nothing ran.
+    /// What a hook printed, or what was typed, and no evidence has shown waits again after a while in which nothing ran.
     async fn missing_evidence(
         self: &Arc<Self>,
         record: &SessionRecord,
@@ -209,8 +214,8 @@ impl Delivery {
     ) -> Option<Instant> {
         let out: Vec<&queue::Entry> = waiting
             .iter()
-            .filter(|e| e.receipt == Receipt::Handed && e.channel.as_deref() == Some("hook"))
-            .filter(|e| e.reason.as_deref() != Some(POINTER_SEEN))
+            .filter(|e| e.receipt == Receipt::Handed && matches!(e.channel.as_deref(), Some("hook" | "tmux")))
+            .filter(|e| !matches!(e.reason.as_deref(), Some(POINTER_SEEN | FINAL)))
             .collect();
         if out.is_empty() {
             return None;
@@ -222,8 +227,8 @@ impl Delivery {
         let next_look = now + rules::look_again_after(newest);
         let (over, next) = {
             let mut memory = self.memory();
-            if record.turn.is_some() || record.compacting {
-                // Its clock stands still while a turn runs or a dialog is open.
+            if record.turn.is_some() || record.compacting || memory.running.contains(&record.id) {
+                // Its clock stands still while a turn runs or a dialog is open, and while it is being typed.
                 out.iter().for_each(|e| {
                     memory.handed.remove(&e.id);
                 });
@@ -259,7 +264,7 @@ impl Delivery {
         match hold {
             None if ready => self.wake(session).await,
             None => {}
-            Some(hold) => self.note_hold(session, waiting, hold).await,
+            Some(hold) => self.note_hold(session, waiting, hold, "hook").await,
         }
     }
 
@@ -288,7 +293,13 @@ impl Delivery {
     }
 
     /// Writes why messages wait, where that has changed: for the head, and for each message once.
-    async fn note_hold(self: &Arc<Self>, session: SessionId, waiting: &[queue::Entry], hold: Hold) {
+    pub(super) async fn note_hold(
+        self: &Arc<Self>,
+        session: SessionId,
+        waiting: &[queue::Entry],
+        hold: Hold,
+        channel: &'static str,
+    ) {
         let reason = hold.to_string();
         let mut ids: Vec<(MessageId, u32)> = Vec::new();
         let mut head = true;
@@ -315,7 +326,7 @@ impl Delivery {
                             Receipt::Held,
                             reason,
                             attempt,
-                            Some("hook"),
+                            Some(channel),
                         )?;
                     }
                 }

@@ -156,6 +156,11 @@ pub fn process_of(pid: i32) -> Option<Process> {
     system::process(pid)
 }
 
+/// The harness that a process is, if it is one.
+pub fn harness_of(pid: i32) -> Option<&'static str> {
+    system::read(pid)?.harness
+}
+
 /// How long a process has run, by the clock that its start is noted in.
 pub fn ran_for(process: &Process) -> Option<Duration> {
     system::uptime()?.checked_sub(Duration::from_millis(process.start.checked_mul(1_000)? / system::ticks()))

@@ -17,6 +17,7 @@ use minder_proto::rpc::{
 
 use super::context::{Context, Origin, once};
 use super::method;
+use crate::delivery::tmux;
 use crate::identity::{Ancestry, Who};
 use crate::session::{self, Born, Changes, Declaration};
 use crate::store::{Session, Txn};
@@ -105,6 +106,7 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
                 };
                 // That a conversation has hooks is known when one of them is heard.
                 let until_hook = call.channel.is_none();
+                let channel = tmux::settle(call.channel, harness.as_deref(), process.as_ref())?;
                 let id = session::create(
                     txn,
                     Born {
@@ -115,7 +117,7 @@ async fn create(ctx: &Context, call: Create, ancestry: Ancestry) -> Result<Creat
                         dir,
                         parent,
                         primary: call.primary,
-                        channel: call.channel.unwrap_or(Channel::Mailbox),
+                        channel: channel.unwrap_or(Channel::Mailbox),
                         process,
                         adopted: false,
                         said: None,
@@ -290,16 +292,13 @@ async fn set(ctx: &Context, call: Set, origin: Origin) -> Result<SetAnswer, Faul
                 Some(text) => Some(session::selected_one(txn.state(), &home, text, who.session())?),
                 None => None,
             };
-            let harness = txn.session(id)?.record.harness.as_deref();
-            let env = kept_for_turns(call.channel.as_ref(), harness, &call.env, &txn.config().turn)?;
-            let changes = Changes {
-                label: call.label,
-                title: call.title,
-                parent,
-                channel: call.channel,
-                env,
-                conversation,
-            };
+            let record = &txn.session(id)?.record;
+            let harness =
+                conversation.as_ref().map(|(harness, _)| harness.as_str()).or(record.harness.as_deref());
+            let channel = tmux::settle(call.channel, harness, record.process.as_ref())?;
+            let env = kept_for_turns(channel.as_ref(), harness, &call.env, &txn.config().turn)?;
+            let changes =
+                Changes { label: call.label, title: call.title, parent, channel, env, conversation };
             let lines = session::set(txn, id, changes)?;
             Ok(SetAnswer { session: id, changed: lines })
         })

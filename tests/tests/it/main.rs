@@ -34,6 +34,7 @@ mod strace;
 mod tour;
 mod transcripts;
 mod turns;
+mod typing;
 mod volume;
 mod watches;
 mod world;

@@ -8,4 +8,5 @@ mod messages;
 mod stage;
 mod talking;
 mod turns;
+mod typed;
 mod watching;
