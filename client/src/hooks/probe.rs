@@ -3,6 +3,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -69,14 +70,18 @@ fn is_program(file: &Path) -> bool {
 
 /// The version that a program names first on its `--version` line.
 pub fn version(program: &Path, limit: Duration) -> Result<String, String> {
-    let output = ask(program, &["--version"], limit)?;
-    let first = output.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-    first.map(str::to_owned).ok_or_else(|| "names no version".to_owned())
+    let said = ask(program, &["--version"], limit)?;
+    let first = |text: &str| {
+        let is_version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+        text.split_whitespace().find(is_version).map(str::to_owned)
+    };
+    // Pi 0.73.1 says it on standard error.
+    first(&said.out).or_else(|| first(&said.err)).ok_or_else(|| "names no version".to_owned())
 }
 
 /// The sessions that run now.
 pub fn running_agents(program: &Path, limit: Duration) -> Result<Vec<RunningAgent>, String> {
-    parse_agents(&ask(program, &["agents", "--json"], limit)?)
+    parse_agents(&ask(program, &["agents", "--json"], limit)?.out)
 }
 
 /// Reads the list; an entry without process or id is passed over, it cannot be taken in.
@@ -86,19 +91,25 @@ fn parse_agents(output: &str) -> Result<Vec<RunningAgent>, String> {
     Ok(entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
 }
 
-/// Runs a program and gives its standard output.
-fn ask(program: &Path, arguments: &[&str], limit: Duration) -> Result<String, String> {
+/// What a program printed.
+struct Said {
+    out: String,
+    err: String,
+}
+
+/// Runs a program and gives what it printed.
+fn ask(program: &Path, arguments: &[&str], limit: Duration) -> Result<Said, String> {
     let failed = |error: io::Error| format!("cannot be run ({})", error.kind());
-    // A file, not a pipe: what the program leaves running may hold it open without holding us.
-    let mut output = tempfile::tempfile().map_err(failed)?;
-    let into = output.try_clone().map_err(failed)?;
+    // Files, not pipes: what the program leaves running may hold them open without holding us.
+    let [out, err] = [tempfile::tempfile().map_err(failed)?, tempfile::tempfile().map_err(failed)?];
+    let [into_out, into_err] = [out.try_clone().map_err(failed)?, err.try_clone().map_err(failed)?];
     let mut child = Command::new(program)
         .args(arguments)
         .env_clear()
         .envs(environment())
         .stdin(Stdio::null())
-        .stdout(into)
-        .stderr(Stdio::null())
+        .stdout(into_out)
+        .stderr(into_err)
         .process_group(0)
         .spawn()
         .map_err(failed)?;
@@ -107,9 +118,13 @@ fn ask(program: &Path, arguments: &[&str], limit: Duration) -> Result<String, St
     if !status.success() {
         return Err(format!("{} failed ({status})", arguments.join(" ")));
     }
-    let mut text = String::new();
-    output.rewind().and_then(|()| output.take(OUTPUT_LIMIT).read_to_string(&mut text)).map_err(failed)?;
-    Ok(text)
+    let text = |mut file: File| {
+        let mut text = String::new();
+        file.rewind()?;
+        file.take(OUTPUT_LIMIT).read_to_string(&mut text).map(|_| text)
+    };
+    // What is no text there is no answer, and no reason to have none.
+    Ok(Said { out: text(out).map_err(failed)?, err: text(err).unwrap_or_default() })
 }
 
 /// What a harness is told of the surroundings: where it is and where its settings are. Not what it would be told of a
@@ -163,6 +178,8 @@ mod tests {
         assert_eq!(said("echo '2.1.332 (Claude Code)'"), Ok("2.1.332".to_owned()));
         assert_eq!(said("echo claude 3.0-beta"), Ok("3.0-beta".to_owned()));
         assert_eq!(said("echo hello"), Err("names no version".to_owned()));
+        assert_eq!(said("echo 0.73.1 >&2"), Ok("0.73.1".to_owned()));
+        assert_eq!(said("echo '(node:12) warning 7' >&2; echo 1.2"), Ok("1.2".to_owned()));
         assert!(said("exit 3").unwrap_err().contains("exit status: 3"));
         assert!(version(Path::new("/nowhere/claude"), TIME_LIMIT).unwrap_err().starts_with("cannot be run"));
     }
@@ -196,7 +213,7 @@ mod tests {
     fn what_a_program_leaves_running_does_not_hold_us() {
         let folder = tempfile::tempdir().unwrap();
         let program = script(folder.path(), "sleep 60 & echo $! 1.2.3");
-        let output = ask(&program, &[], Duration::from_secs(30)).unwrap();
+        let output = ask(&program, &[], Duration::from_secs(30)).unwrap().out;
         let child: i32 = output.split_whitespace().next().unwrap().parse().unwrap();
         nix::sys::signal::kill(Pid::from_raw(child), Signal::SIGKILL).unwrap();
     }
