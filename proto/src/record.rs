@@ -256,6 +256,9 @@ pub struct Launch {
     /// Nothing shows yet that it is up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
+    /// A hook of this process was heard: which conversation it has is known. That may be long after it is up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub heard: bool,
 }
 
 /// A turn that hooks reported and that is not over.

@@ -51,7 +51,7 @@ pub struct LaunchArgs {
     /// The name to read
     #[arg(long, value_name = "T")]
     title: Option<String>,
-    /// The harness: claude, codex, opencode, pi, gemini, cursor-agent
+    /// The harness: claude, codex, opencode, pi, gemini, cursor
     #[arg(long, value_name = "H")]
     harness: Option<String>,
     /// Its working directory [default: here]

@@ -46,14 +46,20 @@ pub fn session_of(
     };
     let bound = txn.state().by_binding(harness, &payload.session_id);
     // What the daemon started is the session that it was started for; a program that it started may start the harness.
-    if let Some(id) = launched(txn, harness, origin).filter(|id| bound.is_none_or(|bound| bound == *id)) {
+    let own = launched(txn, harness, process.as_ref(), origin);
+    if let Some(id) = own.filter(|id| bound.is_none_or(|bound| bound == *id)) {
         if bound.is_none() {
             let why = if let Heard::Begins { source } = heard { source.as_str() } else { "startup" };
             bind(txn, id, harness, &payload.session_id, why, payload.transcript_path.clone())?;
         }
-        if process.is_some() {
-            txn.edit(id, |r| r.process.clone_from(&process))?;
-        }
+        txn.edit(id, |r| {
+            if process.is_some() {
+                r.process.clone_from(&process);
+            }
+            if let Some(launch) = &mut r.launch {
+                launch.heard = true;
+            }
+        })?;
         return known(txn, id, payload, process, origin);
     }
     if let Some(id) = bound {
@@ -114,15 +120,24 @@ pub fn session_of(
 }
 
 /// The session of this harness whose process the daemon started, where that is one above the hook, or the one that started
-/// the harness, and nothing was heard of it yet.
-fn launched(txn: &Txn<'_>, harness: &str, origin: &Origin) -> Option<SessionId> {
-    let Origin::Peer(ancestry) = origin else { return None };
+/// the harness, and no hook of it was heard yet. It may be up for long: a harness may tell of its start with its first
+/// prompt only.
+fn launched(txn: &Txn<'_>, harness: &str, process: Option<&Process>, origin: &Origin) -> Option<SessionId> {
     let starts = |process: &Process| {
         let fits = |r: &SessionRecord| {
-            r.launch.as_ref().is_some_and(|launch| launch.pending)
+            r.launch.as_ref().is_some_and(|launch| !launch.heard)
                 && r.harness.as_deref().is_none_or(|h| h == harness)
         };
         txn.state().by_process(process).find(|s| fits(&s.record)).map(|s| s.record.id)
+    };
+    // Of a hook that is gone by now only its harness can be looked at.
+    let gone;
+    let ancestry = match origin {
+        Origin::Peer(ancestry) if ancestry.iter().next().is_some() => ancestry,
+        _ => {
+            gone = Ancestry::of(Some(process?.pid));
+            &gone
+        }
     };
     let above = || process_of(ancestry.harness()?.ppid);
     ancestry.iter().find_map(|a| starts(&a.process)).or_else(|| starts(&above()?))
@@ -166,6 +181,7 @@ fn known(
             // Somebody else started this one: it is not taken away with the session.
             if let Some(launch) = &mut r.launch {
                 launch.pane = None;
+                launch.heard = true;
             }
         })?;
     }

@@ -198,6 +198,11 @@ pub fn recognise(comm: &str, arguments: &[String], executable: Option<&Path>) ->
     })
 }
 
+/// True if the processes of a harness of this name are known.
+pub fn is_harness(name: &str) -> bool {
+    HARNESSES.iter().any(|harness| harness.name == name)
+}
+
 fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -2,7 +2,8 @@
 //! still has it. A conversation in which nothing was said has nothing to go on with.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::ops::Not;
 
 use minder_proto::error::{Fault, Kind};
 use minder_proto::record::{Binding, SessionRecord};
@@ -56,18 +57,37 @@ pub fn goes_on_with(record: &SessionRecord, fresh: bool) -> Result<Goes, Fault> 
     Ok(Goes { harness: Some(harness), conversation, note })
 }
 
-/// False where the harness's own file of a conversation has no message in it, or was never written. Where no file is
-/// known the harness decides.
+/// False only where the harness's own file of a conversation was never written, or was read to its end in that harness's
+/// format and has no message in it. Where that is not known the harness decides: a conversation is not dropped on a guess.
 fn says_something(binding: &Binding) -> bool {
     let Some(path) = &binding.transcript else { return true };
-    let Ok(file) = File::open(path) else { return false };
-    let mut lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
-    let message = |line: &[u8]| {
-        let line: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
-        let said = line.pointer("/message/role").or_else(|| line.pointer("/payload/role"));
-        said.and_then(serde_json::Value::as_str).is_some_and(|role| role == "user" || role == "assistant")
+    let role = match binding.harness.as_str() {
+        "claude" => Some("/message/role"),
+        "codex" => Some("/payload/role"),
+        _ => None,
     };
-    lines.any(|line| message(&line))
+    match std::fs::metadata(path) {
+        Err(error) => error.kind() != ErrorKind::NotFound,
+        Ok(about) => role.filter(|_| about.is_file()).is_none_or(|role| {
+            let file = File::open(path).map(BufReader::new);
+            file.is_ok_and(|file| has_none(file, role)).not()
+        }),
+    }
+}
+
+/// True if each line can be read and none is a message.
+fn has_none(file: impl BufRead, role: &str) -> bool {
+    file.split(b'\n').all(|line| {
+        let Ok(line) = line else { return false };
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return true;
+        }
+        let line = serde_json::from_slice::<serde_json::Value>(&line);
+        line.is_ok_and(|line| {
+            let said = line.pointer(role).and_then(serde_json::Value::as_str);
+            !matches!(said, Some("user" | "assistant"))
+        })
+    })
 }
 
 #[cfg(test)]
@@ -125,6 +145,18 @@ mod tests {
             .unwrap();
         assert_eq!(goes(false).conversation.as_deref(), Some("one"));
         assert_eq!(goes(true).conversation, None);
+        // What cannot be read to its end in the harness's own format says nothing either way.
+        std::fs::write(path, "{\"type\":\"mode\"}\nnot what it was\n").unwrap();
+        assert_eq!(goes(false).conversation.as_deref(), Some("one"));
+        let within = format!("{path}/t.jsonl");
+        for path in [dir.path().to_str().unwrap(), &within] {
+            let goes = goes_on_with(&record(&[("claude", "one", Some(path))]), false).unwrap();
+            assert_eq!(goes.conversation.as_deref(), Some("one"), "{path}");
+        }
+        let mut other = record(&[("pi", "one", Some(path))]);
+        other.harness = Some("pi".to_owned());
+        std::fs::write(path, "{}\n").unwrap();
+        assert_eq!(goes_on_with(&other, false).unwrap().conversation.as_deref(), Some("one"));
     }
 
     #[test]

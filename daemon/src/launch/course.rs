@@ -1,5 +1,5 @@
 //! One start, from a window to the sign that what runs in it is up. A program that ends at once is started again, three
-//! times in all; then its last words are the session's error, and its window goes.
+//! times in all, if it is a harness and did not end well; then its last words are the session's error, and its window goes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use minder_proto::event::Author;
 use minder_proto::id::SessionId;
-use minder_proto::record::{Process, SessionRecord};
+use minder_proto::record::{self, Process, SessionRecord};
 use minder_proto::state::State;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::door::{Door, Order, tell};
-use super::window::Server;
+use super::window::{LastWords, Server};
 use super::{Shared, Start};
 use crate::identity::token;
 use crate::process::ended;
@@ -25,6 +25,8 @@ const TIMES: u32 = 3;
 const AT_ONCE: Duration = Duration::from_secs(3);
 /// How long the process of a new window may take to ask what it is to become.
 const KNOCKS: Duration = Duration::from_secs(20);
+/// How long it takes at most until it is known whether there is a process.
+pub const LONGEST: Duration = Duration::from_secs(60);
 /// Where a harness that shows no sign of life is told to be.
 const SILENT: &str = "not up: a trust, login or update screen?";
 
@@ -73,22 +75,35 @@ async fn attempts(shared: &Arc<Shared>, start: &Start, tell_caller: &mut Option<
         let end = follow(shared, start, &process, begun).await;
         let (name, pid) = (start.argv.first().map_or("", |p| p.rsplit('/').next().unwrap_or(p)), process.pid);
         if end == End::Up {
-            server.keep(&place, false).await;
+            server.release(&place).await;
             return Ok(());
         }
-        if end == End::AtOnce && time < TIMES {
+        let words = server.last_words(&place).await;
+        let well = words.status == "exit 0";
+        // What is no harness may have done its work in no time, and to do it again is not for us.
+        if end == End::AtOnce && time < TIMES && start.harness && !well {
             time += 1;
             continue;
         }
-        let words = server.last_words(&place).await;
         server.close(&place).await;
-        let how = if words.status.is_empty() { String::new() } else { format!(" ({})", words.status) };
-        let said = if words.text.is_empty() { String::new() } else { format!(": {}", words.text) };
-        return Err(match end {
-            End::AtOnce => format!("{name} ended at once, {TIMES} times{how}{said}"),
-            _ => format!("{name} (pid {pid}) ended before it was up{how}{said}"),
+        if well && !start.harness {
+            shared.done(start.session, format!("{name} ended (exit 0)")).await;
+            return Ok(());
+        }
+        let how = told_of(&words);
+        return Err(if time == TIMES {
+            format!("{name} ended at once, {TIMES} times{how}")
+        } else {
+            format!("{name} (pid {pid}) ended before it was up{how}")
         });
     }
+}
+
+/// How it ended and what stood on its screen.
+fn told_of(words: &LastWords) -> String {
+    let how = if words.status.is_empty() { String::new() } else { format!(" ({})", words.status) };
+    let said = if words.text.is_empty() { String::new() } else { format!(": {}", words.text) };
+    how + &said
 }
 
 /// The process of the window becomes the program. It is the session's before that.
@@ -114,6 +129,21 @@ async fn enter(
     let order = Order { argv: start.argv.clone(), dir: start.dir.clone(), env };
     tell(stream, &order).await?;
     Ok(process)
+}
+
+/// True while it is not known whether there is a process of it.
+pub fn is_on_its_way(launch: &record::Launch) -> bool {
+    launch.pending && launch.pane.is_none()
+}
+
+/// Why what was started is not up, where that was said.
+pub fn failure_of(record: &SessionRecord) -> Option<String> {
+    let launch = record.launch.as_ref()?;
+    let failed = record.state == State::Error && record.state_by == Author::Minder;
+    if launch.pending || launch.heard || !failed {
+        return None;
+    }
+    Some(record.note.clone().unwrap_or_else(|| "it is not up".to_owned()))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,13 +207,36 @@ async fn silent(shared: &Shared, session: SessionId) {
 pub async fn take_up(shared: Arc<Shared>, session: SessionId) {
     let record = shared.store.read(move |state| state.session(session).map(|s| s.record.clone())).await;
     let Ok(Some(record)) = record else { return };
+    let window = window_of(&record).await;
     let Some((process, start)) = running(&record) else {
+        if let Some((server, pane)) = window {
+            server.close(&pane).await;
+        }
         return shared.not_up(session, "the daemon ended before it was started".to_owned()).await;
     };
-    if follow(&shared, &start, &process, Instant::now()).await != End::Up {
-        let why = format!("{} (pid {}) ended before it was up", start.label, process.pid);
+    let end = follow(&shared, &start, &process, Instant::now()).await;
+    let mut how = String::new();
+    if let Some((server, pane)) = window {
+        if end == End::Up {
+            server.release(&pane).await;
+        } else {
+            how = told_of(&server.last_words(&pane).await);
+            server.close(&pane).await;
+        }
+    }
+    if end != End::Up {
+        let why = format!("{} (pid {}) ended before it was up{how}", start.label, process.pid);
         shared.not_up(session, why).await;
     }
+}
+
+/// The window of a start, where it still is the one of its process. Its server runs, so that the daemon's own tmux will do.
+async fn window_of(record: &SessionRecord) -> Option<(Server, String)> {
+    let (launch, process) = (record.launch.as_ref()?, record.process.as_ref()?);
+    let (socket, pane) = (launch.tmux.as_ref()?, launch.pane.clone()?);
+    let own = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
+    let server = Server::at(socket, &own.collect()).ok()?;
+    server.has(&pane, process.pid).await.then_some((server, pane))
 }
 
 /// What is known of a start whose process there is.
@@ -200,6 +253,7 @@ fn running(record: &SessionRecord) -> Option<(Process, Start)> {
         dir: record.dir.clone(),
         env: std::collections::BTreeMap::new(),
         says_so,
+        harness: record.harness.is_some(),
     };
     Some((process, start))
 }

@@ -15,6 +15,8 @@ use uuid::Uuid;
 
 use crate::identity::process_of;
 
+/// How the names of these sockets begin.
+const NAME: &str = "start-";
 /// How long a process may take to read what it is to become, and to become it.
 const BECOMES: Duration = Duration::from_secs(20);
 /// Longest word of one that could not.
@@ -41,7 +43,7 @@ pub struct Door {
 impl Door {
     /// In the store's folder for what runs.
     pub fn open(home: &Home) -> io::Result<Self> {
-        let path = home.run().join(format!("start-{}", &Uuid::new_v4().simple().to_string()[..12]));
+        let path = home.run().join(format!("{NAME}{}", &Uuid::new_v4().simple().to_string()[..12]));
         let listener = within(&path, |short| UnixListener::bind(short))?;
         Ok(Self { listener, path })
     }
@@ -62,6 +64,14 @@ impl Door {
                 return Ok((process, stream));
             }
         }
+    }
+}
+
+/// Takes away what a daemon that was killed has left: nobody waits at these any more.
+pub fn sweep(home: &Home) {
+    let left = std::fs::read_dir(home.run()).into_iter().flatten().flatten();
+    for door in left.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(NAME))) {
+        let _ = std::fs::remove_file(door.path());
     }
 }
 

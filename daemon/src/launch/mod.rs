@@ -66,6 +66,8 @@ pub struct Start {
     pub env: BTreeMap<String, String>,
     /// Its hooks tell of its start, where they are installed.
     pub says_so: bool,
+    /// It is a harness, which is there to stay, not a program that may be done.
+    pub harness: bool,
 }
 
 impl Launcher {
@@ -86,6 +88,24 @@ impl Launcher {
         told.await.unwrap_or_else(|_| Some("the daemon is going down".to_owned()))
     }
 
+    /// Waits until it is known whether what another call began could be started. Gives why it could not.
+    pub async fn begun(&self, session: SessionId) -> Option<String> {
+        let bell = self.0.delivery.changes_of(session);
+        let look = move |state: &crate::store::State| state.session(session).map(|s| s.record.clone());
+        let wait = async {
+            loop {
+                match self.0.store.read(look).await {
+                    Ok(Some(record)) if record.launch.as_ref().is_some_and(course::is_on_its_way) => {
+                        bell.notified().await;
+                    }
+                    found => break found.ok().flatten(),
+                }
+            }
+        };
+        let record = tokio::time::timeout(course::LONGEST, wait).await.ok().flatten()?;
+        course::failure_of(&record)
+    }
+
     /// Ends a process that was started for a session which is closed: asked first, then for certain.
     pub fn end(&self, process: Process) {
         tokio::spawn(async move {
@@ -98,6 +118,7 @@ impl Launcher {
 
     /// What an earlier daemon began to start: what runs is waited for, what does not will not.
     pub async fn take_up(&self) {
+        door::sweep(self.0.store.home());
         let pending = |state: &crate::store::State| {
             let begun = state.records().filter(|r| r.launch.as_ref().is_some_and(|l| l.pending));
             begun.map(|r| r.id).collect::<Vec<_>>()
@@ -116,6 +137,14 @@ impl Shared {
             && !matches!(fault.kind, Kind::Gone | Kind::NotFound | Kind::Unavailable)
         {
             tracing::warn!(%session, %fault, "that a session is not up could not be said");
+        }
+    }
+
+    /// Says that what was started has done its work.
+    async fn done(&self, session: SessionId, note: String) {
+        if let Err(fault) = self.store.write_patiently(move |txn| session::is_done(txn, session, &note)).await
+        {
+            tracing::debug!(%session, %fault, "that it is done is not written");
         }
     }
 

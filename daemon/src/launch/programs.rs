@@ -17,20 +17,100 @@ pub struct Program {
     resume: &'static [&'static str],
     /// Its hooks tell of its start, before anybody has typed.
     pub says_so: bool,
+    /// Its hooks, where they are installed, give it a message before anybody has typed.
+    pub wakes: bool,
+    /// Options without a value: a word after one is no option's.
+    flags: &'static [&'static str],
 }
 
 /// Every harness that has a terminal.
 pub static ALL: [Program; 6] = [
-    Program { name: "claude", calls: "claude", resume: &["--resume"], says_so: true },
+    Program {
+        name: "claude",
+        calls: "claude",
+        resume: &["--resume"],
+        says_so: true,
+        wakes: true,
+        flags: &[
+            "--allow-dangerously-skip-permissions",
+            "--bare",
+            "--chrome",
+            "--continue",
+            "--dangerously-skip-permissions",
+            "--disable-slash-commands",
+            "--fork-session",
+            "--ide",
+            "--no-chrome",
+            "--strict-mcp-config",
+            "--verbose",
+            "-c",
+        ],
+    },
     // Its start is told with the first prompt.
-    Program { name: "codex", calls: "codex", resume: &["resume"], says_so: false },
-    Program { name: "opencode", calls: "opencode", resume: &["--session"], says_so: false },
-    Program { name: "pi", calls: "pi", resume: &["--session"], says_so: false },
-    Program { name: "gemini", calls: "gemini", resume: &["--resume"], says_so: false },
-    Program { name: "cursor-agent", calls: "cursor-agent", resume: &["--resume"], says_so: false },
+    Program {
+        name: "codex",
+        calls: "codex",
+        resume: &["resume"],
+        says_so: false,
+        wakes: false,
+        flags: &[
+            "--dangerously-bypass-approvals-and-sandbox",
+            "--full-auto",
+            "--no-alt-screen",
+            "--oss",
+            "--search",
+            "--yolo",
+        ],
+    },
+    Program {
+        name: "opencode",
+        calls: "opencode",
+        resume: &["--session"],
+        says_so: false,
+        wakes: true,
+        flags: &["--continue", "--print-logs", "-c"],
+    },
+    Program {
+        name: "pi",
+        calls: "pi",
+        resume: &["--session"],
+        says_so: false,
+        wakes: true,
+        flags: &["--continue", "--no-extensions", "--no-session", "--no-tools", "--verbose", "-c"],
+    },
+    Program {
+        name: "gemini",
+        calls: "gemini",
+        resume: &["--resume"],
+        says_so: false,
+        wakes: false,
+        flags: &["--debug", "--sandbox", "--yolo", "-d", "-s", "-y"],
+    },
+    Program {
+        name: "cursor",
+        calls: "cursor-agent",
+        resume: &["--resume"],
+        says_so: false,
+        wakes: false,
+        flags: &["--approve-mcps", "--browser", "--cloud", "--force", "-c", "-f"],
+    },
 ];
 
 impl Program {
+    /// The first of further arguments that is neither an option nor, as far as that is known, the value of one. A harness
+    /// takes it for work, and would be given that work again with each further process.
+    pub fn work_in<'a>(&self, further: &'a [String]) -> Option<&'a str> {
+        let mut takes_value = false;
+        for word in further {
+            let option = word.len() > 1 && word.starts_with('-') && word != "--";
+            if !option && !takes_value {
+                return Some(word);
+            }
+            takes_value = option && !word.contains('=') && !self.flags.contains(&word.as_str());
+        }
+        None
+    }
+
     /// The program and its arguments: those that go on with a conversation, then the further ones.
     pub fn argv(&self, conversation: Option<&str>, further: &[String]) -> Vec<String> {
         let resume = conversation.map(|id| self.resume.iter().copied().chain([id]));
@@ -66,6 +146,27 @@ pub fn path_of(env: &BTreeMap<String, String>) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_among_the_arguments_is_seen() {
+        let of = |name: &str, words: &str| {
+            let words: Vec<String> = words.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect();
+            by_name(name).unwrap().work_in(&words).map(str::to_owned)
+        };
+        for (name, words, work) in [
+            ("claude", "", None),
+            ("claude", "--model opus --verbose --add-dir=/x", None),
+            ("claude", "fix", Some("fix")),
+            ("claude", "--model opus fix", Some("fix")),
+            ("claude", "--dangerously-skip-permissions fix", Some("fix")),
+            ("claude", "--model=opus fix", Some("fix")),
+            ("claude", "--model opus -- fix", Some("--")),
+            ("codex", "exec --json", Some("exec")),
+            ("codex", "-c model=x --search", None),
+        ] {
+            assert_eq!(of(name, words).as_deref(), work, "{name} {words}");
+        }
+    }
 
     #[test]
     fn i1_a_conversation_is_gone_on_with_by_its_id_and_in_no_other_way() {

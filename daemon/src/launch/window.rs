@@ -13,6 +13,12 @@ use super::programs::{find, path_of};
 
 /// How long one command may take.
 const COMMAND: Duration = Duration::from_secs(10);
+/// How often tmux is asked how a program ended.
+const REAPED: u32 = 40;
+/// What tmux is given of an environment: a server that starts keeps it for all that is ever started there.
+const SERVER: [&str; 8] = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "SHELL", "USER"];
+/// How tmux says that there is no server, or no session to have a window.
+const NOBODY: [&str; 4] = ["no server running", "error connecting to", "no sessions", "no current session"];
 /// Lines of a screen that are told.
 const LINES: usize = 8;
 /// Size of a terminal that nobody looks at.
@@ -39,7 +45,9 @@ impl Server {
     /// The server at a socket, with the tmux that the caller has.
     pub fn at(socket: &str, env: &BTreeMap<String, String>) -> Result<Self, String> {
         let program = find("tmux", path_of(env)).ok_or("tmux: no such program")?;
-        Ok(Self { program, socket: socket.to_owned(), env: env.clone() })
+        let env = env.iter().filter(|(name, _)| SERVER.contains(&name.as_str()));
+        let env = env.map(|(name, value)| (name.clone(), value.clone())).collect();
+        Ok(Self { program, socket: socket.to_owned(), env })
     }
 
     /// A new window for a program; gives its pane. It goes to the session that has the pane `beside`, else to the one that
@@ -58,13 +66,14 @@ impl Server {
             }
             None => None,
         };
-        let about = ["-d", "-P", "-F", "#{pane_id}", "-n", name, "-c", dir];
+        let dir = verbatim(dir);
+        let about = ["-d", "-P", "-F", "#{pane_id}", "-n", name, "-c", &dir];
         let target: Vec<&str> = target.iter().flat_map(|t| ["-t", t.as_str()]).collect();
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
         let words = [&["new-window"], &about[..], &target, &["--"], &command].concat();
         let made = match self.run(&words).await {
             // It may be that there is no session to have the window.
-            Err(why) if target.is_empty() => {
+            Err(why) if target.is_empty() && NOBODY.iter().any(|word| why.contains(word)) => {
                 let words = [&["new-session"], &SIZE[..], &about, &["--"], &command].concat();
                 self.run(&words).await.map_err(|_| why)?
             }
@@ -76,7 +85,8 @@ impl Server {
     /// The program again, in the pane where it has ended.
     pub async fn again(&self, pane: &str, dir: &str, command: &[String]) -> Result<(), String> {
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
-        let words = [&["respawn-pane", "-k", "-t", pane, "-c", dir, "--"], &command[..]].concat();
+        let dir = verbatim(dir);
+        let words = [&["respawn-pane", "-k", "-t", pane, "-c", &dir, "--"], &command[..]].concat();
         self.run(&words).await.map(drop)
     }
 
@@ -94,19 +104,47 @@ impl Server {
         }
     }
 
+    /// True if a pane is the one of this process: a later server counts its panes from the first again.
+    pub async fn has(&self, pane: &str, pid: i32) -> bool {
+        let shown = self.run(&["display-message", "-p", "-t", pane, "#{pane_pid}"]).await;
+        shown.is_ok_and(|shown| shown.trim() == pid.to_string())
+    }
+
+    /// True if what ran in a pane has ended, and the pane has stayed.
+    pub async fn is_dead(&self, pane: &str) -> bool {
+        let shown = self.run(&["display-message", "-p", "-t", pane, "#{pane_dead}"]).await;
+        shown.is_ok_and(|shown| shown.trim() == "1")
+    }
+
     /// What stands in a pane whose program has ended.
     pub async fn last_words(&self, pane: &str) -> LastWords {
         let format = "#{pane_dead_status}/#{pane_dead_signal}";
-        let ended = self.run(&["display-message", "-p", "-t", pane, format]).await.unwrap_or_default();
-        let status = match ended.trim().split_once('/') {
-            Some((code, _)) if !code.is_empty() => format!("exit {code}"),
-            Some((_, signal)) if !signal.is_empty() => format!("signal {signal}"),
-            _ => String::new(),
-        };
+        let mut status = String::new();
+        // The kernel tells tmux of the end no sooner than others.
+        for _ in 0..REAPED {
+            let Ok(ended) = self.run(&["display-message", "-p", "-t", pane, format]).await else { break };
+            status = match ended.trim().split_once('/') {
+                Some((code, _)) if !code.is_empty() => format!("exit {code}"),
+                Some((_, signal)) if !signal.is_empty() => format!("signal {signal}"),
+                _ => String::new(),
+            };
+            if !status.is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         // That it is dead is said on a line of its own, for which the first has moved up.
         let screen =
             self.run(&["capture-pane", "-p", "-J", "-S", "-1", "-t", pane]).await.unwrap_or_default();
         LastWords { status, text: last_lines(&screen) }
+    }
+
+    /// What ran in a pane is up: the pane is as the user has it. One that ended meanwhile, which stayed, goes.
+    pub async fn release(&self, pane: &str) {
+        self.keep(pane, false).await;
+        if self.is_dead(pane).await {
+            self.close(pane).await;
+        }
     }
 
     /// Takes a pane away that was made here, and with it its window.
@@ -138,6 +176,11 @@ impl Server {
     }
 }
 
+/// A folder's name where tmux would read a format, and run what that names.
+fn verbatim(dir: &str) -> String {
+    dir.replace('#', "##")
+}
+
 /// The last lines of a screen that has ended, on one line. What tmux itself says of the end is no word of the program's.
 fn last_lines(screen: &str) -> String {
     let lines =
@@ -149,6 +192,11 @@ fn last_lines(screen: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_no_format() {
+        assert_eq!(verbatim("/a/#(touch x)/#S"), "/a/##(touch x)/##S");
+    }
 
     #[test]
     fn what_is_told_of_a_screen_is_its_end_on_one_line() {

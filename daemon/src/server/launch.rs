@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use minder_proto::error::{Fault, Kind};
-use minder_proto::event::{Author, Class, Message};
+use minder_proto::event::{Author, Class, Message, cut};
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::limits;
 use minder_proto::record::{self, Channel, SessionRecord};
@@ -78,10 +78,12 @@ async fn launch(ctx: &Context, call: Launch, origin: Origin) -> Result<LaunchAns
         })
         .await?;
     ctx.delivery.try_now(answer.id);
-    if answer.duplicate {
-        return Ok(answer);
-    }
     let Place::Tmux { socket, beside } = place else { return Ok(answer) };
+    if answer.duplicate {
+        // The answer was lost, or the daemon: what became of that start is looked at now.
+        let failed = ctx.launcher.begun(answer.id).await;
+        return Ok(LaunchAnswer { failed, ..answer });
+    }
     begin(ctx, answer, Where { socket, beside }, argv, dir, &environment).await
 }
 
@@ -91,6 +93,7 @@ fn register_it(
     call: Launch,
     (who, parent, harness, dir): (Who, Option<SessionId>, Option<String>, String),
 ) -> Result<LaunchAnswer, Fault> {
+    refuse_what_is_lost(&call, harness.as_deref())?;
     let (channel, until_hook) = channel_of(&call, harness.as_deref());
     let kept = kept_for_turns(Some(&channel), harness.as_deref(), &call.env, &txn.config().turn)?;
     let started = match &call.place {
@@ -101,6 +104,7 @@ fn register_it(
             tmux: Some(socket.clone()),
             pane: None,
             pending: true,
+            heard: false,
         }),
         Place::Headless => None,
     };
@@ -130,6 +134,26 @@ fn register_it(
         None => None,
     };
     Ok(LaunchAnswer { message, ..answer_of(&txn.session(id)?.record) })
+}
+
+/// Refuses, for a harness in a terminal, work among its arguments, which each further process would be given again, and a
+/// first message that nothing would bring in.
+fn refuse_what_is_lost(call: &Launch, harness: Option<&str>) -> Result<(), Fault> {
+    let Place::Tmux { .. } = call.place else { return Ok(()) };
+    let Some(program) = harness.and_then(programs::by_name) else { return Ok(()) };
+    let name = program.name;
+    if let Some(word) = program.work_in(&call.argv) {
+        let word = cut(word, 80);
+        let why = format!("{word:?} is no option of {name}: each further process would be given it again");
+        return Err(Fault::new(Kind::InvalidParams, why).hint("work is the text of the launch, before --"));
+    }
+    if call.body.is_some() && call.channel.is_none() && !call.primary && !program.wakes {
+        let why = format!(
+            "{name} in a terminal gets no message before somebody has typed: nothing would bring in its text"
+        );
+        return Err(Fault::new(Kind::Refused, why).hint("--in headless gives it as a turn"));
+    }
+    Ok(())
 }
 
 fn answer_of(record: &SessionRecord) -> LaunchAnswer {
@@ -245,6 +269,7 @@ async fn begin(
             }
         },
         says_so: harness.and_then(programs::by_name).is_some_and(|program| program.says_so),
+        harness: harness.is_some(),
     };
     let failed = ctx.launcher.begin(start).await;
     Ok(LaunchAnswer { failed, ..answer })
@@ -272,23 +297,28 @@ async fn relaunch(ctx: &Context, call: Relaunch, origin: Origin) -> Result<Launc
         Some(harness) => harness.argv(goes.conversation.as_deref(), &further),
         None => further.clone(),
     };
+    let (before, dir) = (record.clone(), record.dir.clone());
     let (id, socket, resumed, note) =
         (record.id, place.socket.clone(), goes.conversation.clone(), goes.note.clone());
     let answer = ctx
         .store
         .write(move |txn| {
-            if txn.session(id)?.record.process != record.process {
-                return Err(Fault::new(Kind::Conflict, "its process changed meanwhile").about(id));
+            // Meanwhile its file was read: somebody else may have done the same.
+            let now = &txn.session(id)?.record;
+            may_start(now)?;
+            let seen = |r: &SessionRecord| (r.process.clone(), r.incarnation, r.channel.clone());
+            if seen(now) != seen(&before) || now.live_binding() != before.live_binding() {
+                return Err(Fault::new(Kind::Refused, "its process changed meanwhile").about(id));
             }
             anew(txn, id, &goes, socket, further)?;
             Ok(LaunchAnswer { resumed, note, ..answer_of(&txn.session(id)?.record) })
         })
         .await?;
-    begin(ctx, answer, place, argv, record.dir, &call.env).await
+    begin(ctx, answer, place, argv, dir, &call.env).await
 }
 
-/// The tmux server that a further process goes to.
-fn place_of(record: &SessionRecord, asked: Option<Place>) -> Result<Where, Fault> {
+/// Whether a further process may be started now.
+fn may_start(record: &SessionRecord) -> Result<(), Fault> {
     let refuse = |why: &str| Err(Fault::new(Kind::Refused, why.to_owned()).about(record.id));
     if record.launch.as_ref().is_some_and(|launch| launch.pending) {
         return refuse("it is being started");
@@ -296,6 +326,13 @@ fn place_of(record: &SessionRecord, asked: Option<Place>) -> Result<Where, Fault
     if let Channel::Headless { .. } = record.channel {
         return refuse("each message of a headless session is a process of its own: send it one");
     }
+    Ok(())
+}
+
+/// The tmux server that a further process goes to.
+fn place_of(record: &SessionRecord, asked: Option<Place>) -> Result<Where, Fault> {
+    may_start(record)?;
+    let refuse = |why: &str| Err(Fault::new(Kind::Refused, why.to_owned()).about(record.id));
     let before = record.launch.as_ref().and_then(|launch| launch.tmux.clone());
     match (asked, before) {
         (Some(Place::Tmux { socket, beside }), _) => Ok(Where { socket, beside }),
@@ -331,7 +368,25 @@ fn anew(
             tmux: Some(socket),
             pane: None,
             pending: true,
+            heard: false,
         });
     })?;
     declare(txn, id, Declaration::new(State::Queued, None, Author::Minder)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hook::dialect;
+    use crate::identity::harness::is_harness;
+
+    #[test]
+    fn each_has_one_name_everywhere() {
+        for program in &programs::ALL {
+            let name = program.name;
+            assert!(dialect::of(name).is_some(), "no dialect: {name}");
+            assert!(adapter::by_name(name).is_some(), "no adapter: {name}");
+            assert!(is_harness(name), "no process: {name}");
+        }
+    }
 }

@@ -51,6 +51,12 @@ pub fn not_up(txn: &mut Txn<'_>, id: SessionId, why: &str) -> Result<(), Fault> 
     declare(txn, id, Declaration::new(State::Error, note, Author::Minder)).map(drop)
 }
 
+/// What was started has done its work.
+pub fn is_done(txn: &mut Txn<'_>, id: SessionId, note: &str) -> Result<(), Fault> {
+    over(txn, id)?;
+    declare(txn, id, Declaration::new(State::Done, Some(note.to_owned()), Author::Minder)).map(drop)
+}
+
 fn over(txn: &mut Txn<'_>, id: SessionId) -> Result<(), Fault> {
     txn.edit(id, |r| {
         if let Some(launch) = &mut r.launch {

@@ -16,6 +16,6 @@ pub(crate) use close::from_minder;
 pub use close::{Closed, close, tell_senders};
 pub use create::{Born, create, free_label};
 pub use declare::{Declaration, declare};
-pub use launched::{came_up, not_up, process_for};
+pub use launched::{came_up, is_done, not_up, process_for};
 pub use resolve::{Lookup, message, message_in_files, only, selected, selected_one};
 pub use set::{Changes, bind, hook_heard, set};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::config;
 
 /// Every adapter.
-pub const ADAPTERS: [&str; 7] = ["command", "claude", "codex", "opencode", "pi", "gemini", "cursor-agent"];
+pub const ADAPTERS: [&str; 7] = ["command", "claude", "codex", "opencode", "pi", "gemini", "cursor"];
 
 /// Longest window, in milliseconds: what a timer of the field's usual kind can hold.
 pub const WINDOW_MAX_MS: u64 = 2_147_483_647;

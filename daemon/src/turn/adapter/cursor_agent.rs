@@ -8,7 +8,7 @@ use super::plan::{Arg, Commands, Stream, Transport};
 use super::reading::{At, End, Joined, Reading, Trouble};
 
 pub static ADAPTER: Adapter = Adapter {
-    name: "cursor-agent",
+    name: "cursor",
     seen: &[],
     version: &["--version"],
     env: &["CURSOR_*", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"],

@@ -160,6 +160,29 @@ fn a_start_outlives_the_daemon_that_began_it() {
     open();
     stage.scene.wait_record(api, "its hook", |r| r.launch.as_ref().is_some_and(|launch| !launch.pending));
     assert_eq!(stage.scene.path(api).last().unwrap().0, State::Idle);
+    // The window of the one is as the user has it, that of the other is gone, and so are the ways in.
+    let option = || stage.tmux_says(&["show-options", "-pqv", "-t", "=api", "remain-on-exit"]);
+    stage.scene.wait(api, "its window", || option().trim().is_empty().then_some(()));
+    stage.scene.wait(web, "no window", || (stage.windows() == ["api"]).then_some(()));
+    let run = stage.scene.home.run();
+    let names = std::fs::read_dir(run).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.filter(|name| name.to_str().unwrap().starts_with("start-")).count(), 0);
+}
+
+#[test]
+fn a_first_hook_that_the_daemon_reads_later_is_of_its_session() {
+    let stage = Stage::new();
+    let open = stage.gate();
+    let api = stage.launched("api", &["--harness", "claude"]);
+    let daemon = stage.scene.isolated.daemon().unwrap();
+    daemon.signal(rustix::process::Signal::KILL);
+    assert!(daemon.wait(LIMIT));
+    open();
+    let spooled = || stage.scene.spooled().first().cloned();
+    stage.scene.wait(api, "a hook in the spool", spooled);
+    stage.scene.minder(&["daemon", "start"]).ok();
+    stage.scene.wait_record(api, "its conversation", |r| !r.bindings.is_empty());
+    assert_eq!(stage.scene.records().len(), 1);
 }
 
 #[test]
@@ -183,4 +206,88 @@ fn without_a_tmux_each_message_is_a_turn() {
     assert!(stage.windows().is_empty());
     let (_, idle) = stage.scene.moves(api).pop().unwrap();
     assert!(idle.text.unwrap().contains("the text"));
+}
+
+/// A harness that tells of its start with its first prompt, and waits for that at a gate.
+const LATE: &str = r#"#!/bin/sh
+root=$(dirname "$0")/..
+read x < "$root/gate"
+jq -nc --arg id "t-$$" --arg cwd "$PWD" \
+  '{session_id: $id, hook_event_name: "SessionStart", transcript_path: null, cwd: $cwd, source: "startup"}' |
+  minder hook codex >/dev/null
+exec sleep 1000
+"#;
+
+#[test]
+fn i1_a_harness_that_tells_of_itself_long_after_it_is_up_is_its_session() {
+    let stage = Stage::new();
+    stage.program("codex", LATE);
+    let open = stage.gate();
+    let api = stage.launched("api", &["--harness", "codex"]);
+    stage.scene.wait_record(api, "up", |r| r.launch.as_ref().is_some_and(|l| !l.pending));
+
+    open();
+    let bound = |r: &minder_proto::record::SessionRecord| !r.bindings.is_empty();
+    let record = stage.scene.wait(api, "its conversation", || stage.scene.records().into_iter().find(bound));
+    assert_eq!((record.id, record.incarnation, stage.scene.records().len()), (api, 0, 1));
+    assert_eq!(record.bindings[0].id, format!("t-{}", record.process.unwrap().pid));
+}
+
+#[test]
+fn a_folder_named_like_a_format_of_tmux_runs_nothing() {
+    let stage = Stage::new();
+    let proof = stage.folder().join("proof");
+    let folder = stage.folder().join("#(touch proof)#S");
+    std::fs::create_dir_all(&folder).unwrap();
+    let words =
+        ["--dir", folder.to_str().unwrap(), "--", "sh", "-c", "pwd > \"$0\"", proof.to_str().unwrap()];
+    let api = stage.launched("api", &words);
+    stage.scene.wait_move(api, 0, State::Done);
+    assert_eq!(std::fs::read_to_string(&proof).unwrap().trim_end(), folder.to_str().unwrap());
+    let shown = stage.tmux_says(&["show-options", "-gqv", "@none"]);
+    assert_eq!(shown, "", "the server still answers");
+    for place in [stage.folder(), folder, stage.scene.isolated.home().to_path_buf(), "/".into()] {
+        assert!(!place.join("proof").exists() || place == stage.folder(), "{}", place.display());
+    }
+}
+
+#[test]
+fn a_program_that_is_done_in_no_time_is_not_run_again() {
+    let stage = Stage::new();
+    let ran = stage.folder().join("ran");
+    for (label, code, state, note) in [
+        ("well", "0", State::Done, "sh ended (exit 0)"),
+        ("ill", "3", State::Error, "ended before it was up (exit 3): no"),
+    ] {
+        let script = format!("echo x >> '{}'; echo no; exit {code}", ran.display());
+        let id = stage.launched(label, &["--", "sh", "-c", &script]);
+        let (_, line) = stage.scene.wait_move(id, 0, state);
+        assert!(line.note.as_deref().unwrap().ends_with(note), "{line:?}");
+    }
+    assert_eq!(std::fs::read_to_string(ran).unwrap(), "x\nx\n");
+    assert_eq!(stage.windows(), [""; 0]);
+}
+
+#[test]
+fn i6_its_key_tells_of_a_start_that_failed() {
+    let stage = Stage::new();
+    let words = ["--key", "k1", "--", "no-such-program"];
+    for _ in 0..2 {
+        let ran = stage.launch("api", &words);
+        assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{ran:?}");
+        assert!(ran.stderr.contains("no such program"), "{ran:?}");
+    }
+    assert_eq!(stage.scene.records().len(), 1);
+}
+
+#[test]
+fn what_would_be_lost_or_done_twice_is_refused_at_launch() {
+    let stage = Stage::new();
+    let text = stage.launch("api", &["--harness", "codex", "do it"]);
+    assert_eq!((text.code, text.stdout.as_str()), (3, ""), "{text:?}");
+    assert!(text.stderr.contains("--in headless"), "{text:?}");
+    let work = stage.launch("api", &["--harness", "claude", "--", "--model", "m", "fix it"]);
+    assert_eq!((work.code, work.stdout.as_str()), (64, ""), "{work:?}");
+    assert!(work.stderr.contains("\"fix it\" is no option of claude"), "{work:?}");
+    assert!(stage.scene.records().is_empty());
 }

@@ -90,3 +90,20 @@ fn i1_one_that_was_killed_before_its_first_word_is_begun_anew() {
     assert_eq!(stage.calls(), ["", ""]);
     assert_ne!(scene.record(api).live_binding().unwrap().id, first);
 }
+
+#[test]
+fn i1_of_several_at_once_one_process_is_started() {
+    let stage = Stage::new();
+    let api = with_a_turn(&stage, "api");
+    end(&stage, api);
+    let (_gate, last) = (stage.gate(), stage.scene.last(api));
+    let codes = std::thread::scope(|scope| {
+        let one = || stage.minder_with(&[], &["relaunch", "api"], "").code;
+        let all: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+        all.into_iter().map(|ran| ran.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert!(codes.iter().all(|code| [0, 3].contains(code)), "{codes:?}");
+    stage.scene.wait_move(api, last, State::Queued);
+    assert_eq!((stage.windows().len(), stage.scene.record(api).incarnation), (1, 1));
+}

@@ -102,6 +102,13 @@ impl Stage {
         String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect()
     }
 
+    /// What the server answers.
+    pub fn tmux_says(&self, words: &[&str]) -> String {
+        let mut command = self.scene.isolated.command("tmux");
+        command.arg("-S").arg(self.tmux.socket()).args(words);
+        String::from_utf8(process::run(&mut command, b"", LIMIT).unwrap().stdout).unwrap()
+    }
+
     /// What a program was given, by name.
     pub fn env_of_program(&self) -> Vec<(String, String)> {
         let text = std::fs::read_to_string(self.folder().join("env")).unwrap();

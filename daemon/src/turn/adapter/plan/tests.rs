@@ -36,7 +36,7 @@ fn a_harness_is_started_as_its_program_wants_it() {
             "gemini -o stream-json --resume ID --model m",
         ),
         (
-            "cursor-agent",
+            "cursor",
             "cursor-agent -p --output-format stream-json --model m -- hello",
             "cursor-agent -p --output-format stream-json --resume ID --model m -- hello",
         ),
@@ -48,7 +48,7 @@ fn a_harness_is_started_as_its_program_wants_it() {
         assert_eq!(words(&old), resume);
         let healed = old.heal.map(|heal| heal.argv.join(" ").replace(FRESH, "FRESH"));
         assert!(healed.is_none_or(|healed| healed == first), "{name}");
-        let by_stdin = name != "cursor-agent";
+        let by_stdin = name != "cursor";
         assert_eq!(new.stdin.as_deref(), by_stdin.then_some(b"hello".as_slice()), "{name}");
         let rules = new.rules.unwrap();
         assert!(!rules.progress.is_empty(), "{name}");
@@ -71,13 +71,13 @@ fn any_program_is_run_as_it_is() {
 
 #[test]
 fn a_prompt_that_is_an_argument_has_its_limit_and_the_error_names_it() {
-    let of = |bytes: usize| launch("cursor-agent", &plan(&[], Input::Text(&"x".repeat(bytes)), None));
+    let of = |bytes: usize| launch("cursor", &plan(&[], Input::Text(&"x".repeat(bytes)), None));
     assert!(of(ARGUMENT_MAX - 1).is_ok());
     let fault = of(ARGUMENT_MAX).unwrap_err();
     assert_eq!(fault.kind, Kind::TooLarge);
     assert!(fault.message.contains("128 KiB") && fault.message.contains("131072"), "{}", fault.message);
     let long = "x".repeat(ARGUMENT_MAX);
-    for adapter in ALL.iter().filter(|a| !["cursor-agent", "command"].contains(&a.name)) {
+    for adapter in ALL.iter().filter(|a| !["cursor", "command"].contains(&a.name)) {
         let launch = adapter.plan(&plan(&[], Input::Text(&long), None)).unwrap();
         assert!(launch.argv.iter().all(|arg| arg.len() < 100), "{}", adapter.name);
     }
