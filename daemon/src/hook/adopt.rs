@@ -74,9 +74,14 @@ pub fn session_of(
         let why = if let Heard::Begins { source } = heard { source } else { "startup" };
         bind(txn, id, harness, &payload.session_id, why, payload.transcript_path.clone())?;
         // A server that the one which was started has handed its conversation to is its process from now on.
-        if let Some(process) = process {
-            txn.edit(id, |r| r.process = Some(process))?;
-        }
+        txn.edit(id, |r| {
+            if process.is_some() {
+                r.process = process;
+            }
+            if let Some(launch) = &mut r.launch {
+                launch.heard = true;
+            }
+        })?;
         return Ok(Some(id));
     }
     if let (Heard::Begins { source }, Some(process)) = (heard, &process)

@@ -18,7 +18,8 @@ const REAPED: u32 = 40;
 /// What tmux is given of an environment: a server that starts keeps it for all that is ever started there.
 const SERVER: [&str; 8] = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "SHELL", "USER"];
 /// How tmux says that there is no server, or no session to have a window.
-const NOBODY: [&str; 4] = ["no server running", "error connecting to", "no sessions", "no current session"];
+const NOBODY: [&str; 5] =
+    ["no current target", "no server running", "error connecting to", "no sessions", "no current session"];
 /// Lines of a screen that are told.
 const LINES: usize = 8;
 /// Size of a terminal that nobody looks at.
