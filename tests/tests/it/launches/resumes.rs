@@ -105,5 +105,5 @@ fn i1_of_several_at_once_one_process_is_started() {
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
     assert!(codes.iter().all(|code| [0, 3].contains(code)), "{codes:?}");
     stage.scene.wait_move(api, last, State::Queued);
-    assert_eq!((stage.windows().len(), stage.scene.record(api).incarnation), (1, 1));
+    assert_eq!(stage.scene.record(api).incarnation, 1);
 }
