@@ -28,6 +28,8 @@ fn scene(harness: &str) -> (Arc<Scene>, Model, PathBuf) {
     let folder = scene.isolated.project("worker").unwrap();
     scene.minder(&["hooks", "install", harness]).ok();
     scene.minder(&["hooks", "status", harness]).ok();
+    // Of what was left for a daemon that was not up nothing tells whether somebody sits there.
+    scene.minder(&["daemon", "start"]).ok();
     (scene, model, folder)
 }
 
