@@ -23,8 +23,8 @@ use crate::link::as_caller;
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
 The text is the session's first message, and waits in its queue until the
-harness is up. Called by a session, that session becomes the parent and is told
-of every state but working.
+harness is up. Called by a session, that session becomes the parent and is
+told of every state but working.
 
 The harness is the caller's own, else the only one that is installed. It runs
 in a new window of the tmux server that the caller is in, else headless, where

@@ -13,11 +13,12 @@ use crate::link::as_caller;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Goes on with the session's newest conversation, by its exact id, in a new
-window of the tmux server that the caller is in, else of the one it was launched
-in. A conversation in which nothing was said yet is begun anew, which is said.
+window of the tmux server that the caller is in, else of the one it was
+launched in. A conversation in which nothing was said yet is begun anew, which
+is said.
 
-Exit 3: its process still runs (two processes of one conversation lose a branch
-of it). Exit 4: it could not be started.
+Exit 3: its process still runs (two processes of one conversation lose a
+branch of it). Exit 4: it could not be started.
 
 SEL: minder help selectors.
 
