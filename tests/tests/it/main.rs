@@ -7,6 +7,7 @@
 mod actors;
 mod app_server;
 mod claude;
+mod codex_hooks;
 mod compact;
 mod crash;
 mod disks;
