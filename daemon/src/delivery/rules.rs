@@ -52,9 +52,16 @@ pub fn may_enter(class: Class, boundary: Boundary) -> Entry {
 
 /// Why a session's queue waits right now; none if it can be tried (or if its channel has no moments of its own).
 pub fn hold(record: &SessionRecord, waiter: bool) -> Option<Hold> {
-    if !matches!(record.channel, Channel::Hook | Channel::Tmux { .. }) {
-        return None;
+    match record.channel {
+        Channel::Hook => at_boundaries(record, waiter),
+        Channel::Tmux { .. } => at_boundaries(record, true),
+        _ => None,
     }
+}
+
+/// The same for whoever is reached by hooks, as its channel or in place of one that is not there: then `waiter` says
+/// whether something can wake it.
+pub fn at_boundaries(record: &SessionRecord, waiter: bool) -> Option<Hold> {
     let turn = record.turn.as_ref();
     if record.launch.as_ref().is_some_and(|launch| launch.pending) {
         Some(Hold::NotReady)
@@ -66,7 +73,7 @@ pub fn hold(record: &SessionRecord, waiter: bool) -> Option<Hold> {
         Some(Hold::Compacting)
     } else if turn.is_some() {
         Some(Hold::Busy)
-    } else if waiter || record.channel != Channel::Hook {
+    } else if waiter {
         None
     } else {
         Some(Hold::NoWakePath)

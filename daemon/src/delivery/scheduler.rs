@@ -140,6 +140,12 @@ impl Delivery {
                 }
             }
             Channel::Codex { .. } if !codex::is_wanted(&view.waiting) => {}
+            // In a terminal of its own it has hooks and nothing else.
+            Channel::Codex { .. }
+                if codex::in_doubt(&view.waiting).is_empty() && codex::is_without_server(&record) =>
+            {
+                self.hook(&record, &view.waiting).await;
+            }
             Channel::Codex { .. } => {
                 self.try_codex(record.id);
                 sooner(self.memory().retry.get(&record.id).map(rules::Backoff::next).filter(|at| *at > now));
@@ -256,7 +262,7 @@ impl Delivery {
     /// A hook session: a waiter takes what may enter an idle conversation; else the reason why it waits is kept.
     async fn hook(self: &Arc<Self>, record: &SessionRecord, waiting: &[queue::Entry]) {
         let session = record.id;
-        let hold = rules::hold(record, self.has_waiter(session));
+        let hold = rules::at_boundaries(record, self.has_waiter(session));
         let ready = waiting.iter().any(|e| {
             matches!(e.receipt, Receipt::Queued | Receipt::Held)
                 && rules::may_enter(e.class(), Boundary::Idle) == rules::Entry::Yes

@@ -73,7 +73,7 @@ fn codex_is_a_session_that_is_told_of_and_reached_at_its_boundaries() {
     let (seq, working) = scene.wait_move(id, 0, State::Working);
     assert!(working.note.is_some_and(|note| note.starts_with("first work")));
     let record = scene.record(id);
-    assert_eq!((record.harness.as_deref(), record.channel.as_str()), (Some("codex"), "hook"));
+    assert_eq!((record.harness.as_deref(), record.channel.as_str()), (Some("codex"), "codex"));
     assert_eq!(record.process.map(|p| p.pid), i32::try_from(stage.pane.process().pid()).ok());
     scene.minder(&["new", "--label", "lead"]).ok();
     let lead = scene.session("lead");

@@ -14,7 +14,7 @@ use minder_proto::snapshot;
 use tokio::time::{Instant, timeout};
 
 use super::moves::{CHANNEL, Move, Thread, in_doubt, next};
-use super::server::{Refusal, Server, place};
+use super::server::{Refusal, Server, is_without_server, place};
 use crate::delivery::Delivery;
 use crate::delivery::mailbox::{bury, bury_unreadable, seen};
 use crate::delivery::rules::{Backoff, UNKNOWN};
@@ -90,10 +90,10 @@ impl Delivery {
                 None => Server::connect(&path).await,
             };
             let Ok(mut now) = connected else {
-                // A Codex without a server is reached at its boundaries only.
-                let own = matches!(record.channel, Channel::Codex { socket: None });
-                let hold = if own && !path.exists() { Hold::NoWakePath } else { Hold::Offline };
-                self.hold_all(session, &queue, hold).await;
+                // A Codex without a server is reached at its boundaries only: the scheduler says why it waits.
+                if !is_without_server(&record) {
+                    self.hold_all(session, &queue, Hold::Offline).await;
+                }
                 return Err(Away);
             };
             let doubt = in_doubt(&queue);

@@ -9,4 +9,5 @@ mod moves;
 mod server;
 mod socket;
 
-pub(super) use moves::is_wanted;
+pub(super) use moves::{in_doubt, is_wanted};
+pub(super) use server::is_without_server;

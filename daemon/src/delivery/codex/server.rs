@@ -58,6 +58,12 @@ pub fn place(record: &SessionRecord) -> Option<PathBuf> {
     Some(folder.or_else(own)?.join(PLACE))
 }
 
+/// True for a Codex in a terminal of its own: where its server's socket would be there is none.
+pub fn is_without_server(record: &SessionRecord) -> bool {
+    matches!(record.channel, Channel::Codex { socket: None })
+        && place(record).is_none_or(|path| !path.exists())
+}
+
 impl Server {
     /// Connects and says who this is.
     pub async fn connect(path: &Path) -> Result<Self, Refusal> {

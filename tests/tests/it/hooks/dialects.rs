@@ -41,7 +41,8 @@ fn a_turn_of_every_harness_is_told_and_ends_in_news() {
         rig.quietly(end);
         rig.quietly(start);
         let record = rig.scene.record(id);
-        assert_eq!((record.harness.as_deref(), record.channel.as_str()), (Some(name), "hook"));
+        let channel = if name == "codex" { "codex" } else { "hook" };
+        assert_eq!((record.harness.as_deref(), record.channel.as_str()), (Some(name), channel));
         assert_eq!(record.process.map(|p| p.pid), i32::try_from(rig.host.pid()).ok(), "{name}");
         assert_eq!(rig.scene.records().len(), 1, "{name}");
         assert_eq!(rig.states(id).len(), 2, "{name}");
