@@ -2,6 +2,7 @@
 //! session, when a message gets in, and what is evidence that it did.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use minder_proto::event::Receipt;
 use minder_proto::id::SessionId;
@@ -126,7 +127,13 @@ fn a_message_waits_for_the_answer_to_codexs_dialog() {
     let sent = stage.send(id, "after the dialog");
     assert_eq!(scene.wait_receipt(id, sent, Receipt::Held).reason.as_deref(), Some("dialog"));
     stage.pane.wait_text(LIMIT, "Yes, proceed").unwrap();
-    stage.pane.key("y").unwrap();
+    // A dialog takes no key in its first moments.
+    let gone = |screen: &str| (!screen.contains("Yes, proceed")).then_some(());
+    let taken = (0..20).any(|_| {
+        stage.pane.key("y").unwrap();
+        stage.pane.wait_screen(Duration::from_secs(1), gone).is_ok()
+    });
+    assert!(taken, "{}", stage.pane.screen().unwrap());
     let (seq, _) = scene.wait_move(id, seq, State::Working);
     stage.model.wait_for_text(LIMIT, "after the dialog").unwrap();
     scene.wait_move(id, seq, State::Idle);
