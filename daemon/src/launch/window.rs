@@ -121,8 +121,12 @@ impl Server {
     pub async fn last_words(&self, pane: &str) -> LastWords {
         let format = "#{pane_dead_status}/#{pane_dead_signal}";
         let mut status = String::new();
-        // The kernel tells tmux of the end no sooner than others.
-        for _ in 0..REAPED {
+        // The kernel tells tmux of the end no sooner than others; and tmux at times overlooks that until its next child
+        // has ended, which it is given then.
+        for time in 0..REAPED {
+            if time % 10 == 2 {
+                let _ = self.run(&["run-shell", "true"]).await;
+            }
             let Ok(ended) = self.run(&["display-message", "-p", "-t", pane, format]).await else { break };
             status = match ended.trim().split_once('/') {
                 Some((code, _)) if !code.is_empty() => format!("exit {code}"),
