@@ -187,16 +187,24 @@ fn a_turn_without_a_line_is_asked_for() {
     let world = World::new();
     fs_err::create_dir_all(world.home().turn(id(1))).unwrap();
     let asked: Stamp = "2026-11-30T12:00:00.000Z".parse().unwrap();
-    let daemon = world.daemon(move |_, params| {
-        let turn = json!({"turn": params["id"], "seat": "api", "adapter": "codex", "asked": asked,
-            "policy": turns::policy()});
-        Reply::With(turn)
+    let daemon = world.daemon(move |method, params| {
+        if method == "turn.list" {
+            return Reply::With(json!({"turns": [{"turn": id(1), "seat": "api", "adapter": "codex", "asked": asked,
+                "pid": 4711, "age_ms": 62_000, "silence_ms": 3_000, "left_ms": 897_000, "window": "wall_clock",
+                "tools": 2, "held": false, "adopted": 0}]}));
+        }
+        Reply::With(json!({"turn": id(1), "seat": "api", "adapter": "codex", "asked": asked,
+            "policy": turns::policy()}))
     });
     let ran = world.run(&["turn", "show", &id(1).short()]);
     assert!(ran.ok().contains("state      running, asked for "), "{ran:?}");
+    for line in ["process    4711\n", "silent     3s, 2 tool calls open\n", "left       14m (wall clock)\n"] {
+        assert!(ran.out.contains(line), "{ran:?}");
+    }
     assert!(ran.out.contains("windows    wall clock 46m, stall off, cancel grace 15s\n"), "{ran:?}");
     let call = daemon.next();
     assert_eq!((call.method.as_str(), &call.params["wait"]), ("turn.get", &json!(false)));
+    assert_eq!(daemon.next().method, "turn.list");
     assert_eq!(world.run(&["turn", "show", &id(1).short(), "--json"]).json()["turn"]["seat"], "api");
 }
 
