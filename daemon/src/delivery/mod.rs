@@ -53,7 +53,7 @@ struct Memory {
     leases: HashMap<MessageId, mailbox::Lease>,
     /// Sessions whose program runs right now.
     running: HashSet<SessionId>,
-    /// What those programs were given.
+    /// What those programs are given, or what is typed.
     attempts: HashMap<SessionId, MessageId>,
     retry: HashMap<SessionId, rules::Backoff>,
     /// Since when a handed message has waited for evidence while nothing else ran.
@@ -109,6 +109,11 @@ impl Delivery {
             memory.pauses.remove(&session);
         }
         self.look_again(session);
+    }
+
+    /// True for a message that is on its way to its session this very moment.
+    pub fn is_given_now(&self, to: Party, id: MessageId) -> bool {
+        to.session().is_some_and(|session| self.memory().attempts.get(&session) == Some(&id))
     }
 
     /// Asks for another look at a session's queue.

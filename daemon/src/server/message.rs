@@ -238,13 +238,16 @@ fn waits_no_more(id: MessageId) -> Fault {
 
 async fn retry(ctx: &Context, call: Retry, origin: Origin) -> Result<AckAnswer, Fault> {
     let at = theirs(ctx, call.caller, &origin, &call.id).await?;
+    let delivery = Arc::clone(&ctx.delivery);
     let receipt = ctx
         .store
         .write(move |txn| {
             let entry = txn.inbox(at.to)?.queue.get(at.id).cloned();
             let Some(entry) = entry else { return Err(waits_no_more(at.id)) };
             // What was handed and not seen is tried again now; what waits is looked at now.
-            if entry.receipt == Receipt::Handed && entry.channel.as_deref() != Some("mailbox") {
+            let given = entry.receipt == Receipt::Handed && entry.channel.as_deref() != Some("mailbox");
+            // What is half typed would be typed twice.
+            if given && !delivery.is_given_now(at.to, at.id) {
                 txn.receipt(at.to, at.id, Receipt::Queued, None, entry.attempt, None)?;
                 return Ok(Receipt::Queued);
             }

@@ -116,6 +116,7 @@ impl Delivery {
             {
                 let mut memory = this.memory();
                 memory.running.remove(&session);
+                memory.attempts.remove(&session);
                 if held {
                     let before = memory.retry.get(&session).copied();
                     memory.retry.insert(session, Backoff::after(before, Instant::now()));
@@ -156,6 +157,7 @@ impl Delivery {
             before.filter(|(id, _)| *id == message.id).map(|(_, word)| word)
         };
         let buffer = format!("minder-{}", message.id);
+        let mark = message.id.short();
         let mut machine = Machine::new(line.clone(), collapsed);
         let mut done = Done::Begun;
         let mut seen: Option<Shown> = None;
@@ -183,7 +185,8 @@ impl Delivery {
                 (Act::Paste, Some(seen)) => job.pane.paste(&line, seen, &buffer).await.map(went),
                 (Act::Enter, Some(seen)) => {
                     pressed = true;
-                    job.pane.enter(seen).await.map(went)
+                    let shown = machine.collapsed().map_or(mark.as_str(), |_| "");
+                    job.pane.enter(seen, shown).await.map(went)
                 }
                 // It looks before it types.
                 (Act::Paste | Act::Enter, None) => Ok(Done::Moved),
@@ -255,6 +258,8 @@ impl Delivery {
     async fn claim(self: &Arc<Self>, job: &Job, whole: bool) -> bool {
         let (session, id) = (job.record.id, job.head.id);
         self.remember_transcript(session).await;
+        // Before it is handed: from then on it is nobody else's to give back.
+        self.memory().attempts.insert(session, id);
         let claimed = self
             .store
             .write(move |txn| {

@@ -157,10 +157,11 @@ impl Pane {
         Ok(went?.trim() == "went")
     }
 
-    /// Presses Enter, if the pane is as it was looked at; false if it is not.
-    pub async fn enter(&self, seen: &Shown) -> Result<bool, Failed> {
+    /// Presses Enter, if the pane is as it was looked at and shows a word of letters and digits still; false if not.
+    pub async fn enter(&self, seen: &Shown, shows: &str) -> Result<bool, Failed> {
+        let unmoved = format!("#{{&&:{},#{{!=:#{{C:{shows}}},0}}}}", seen.unmoved());
         let press = format!("send-keys -t {} Enter ; display-message -p went", self.id);
-        let args = ["if-shell", "-F", "-t", &self.id, &seen.unmoved(), &press, "display-message -p moved"];
+        let args = ["if-shell", "-F", "-t", &self.id, &unmoved, &press, "display-message -p moved"];
         Ok(self.run(&args, b"").await?.trim() == "went")
     }
 

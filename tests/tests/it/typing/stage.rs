@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use minder_proto::event::Receipt;
 use minder_proto::id::{MessageId, SessionId};
+use minder_proto::snapshot;
 use minder_tests::fake::stage::Actor;
 use minder_tests::tmux::Tmux;
 
@@ -85,6 +86,16 @@ impl Stage {
             (matches!(line.r, Receipt::Seen | Receipt::Answered) || pointer).then_some(())
         };
         self.scene.wait(self.id, &format!("{} seen", id.short()), there);
+    }
+
+    /// Has the oldest that waits tried again, as somebody does who has cleared the way: pauses grow up to a minute.
+    pub fn hurry(&self) {
+        let queue = snapshot::queue(&self.scene.home.session(self.id)).unwrap();
+        let waits = queue.iter().find(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held));
+        if let Some(entry) = waits {
+            // It may have arrived meanwhile.
+            self.scene.minder(&["retry", &entry.id.short()]);
+        }
     }
 
     /// Says steps to the stand-in.
