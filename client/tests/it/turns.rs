@@ -187,7 +187,7 @@ fn a_turn_without_a_line_is_asked_for() {
     let world = World::new();
     fs_err::create_dir_all(world.home().turn(id(1))).unwrap();
     let asked: Stamp = "2026-11-30T12:00:00.000Z".parse().unwrap();
-    let daemon = world.daemon(move |method, params| {
+    let daemon = world.daemon(move |method, _| {
         if method == "turn.list" {
             return Reply::With(json!({"turns": [{"turn": id(1), "seat": "api", "adapter": "codex", "asked": asked,
                 "pid": 4711, "age_ms": 62_000, "silence_ms": 3_000, "left_ms": 897_000, "window": "wall_clock",
