@@ -490,6 +490,11 @@ impl Journal {
         self.switch(self.end, journal_segment())
     }
 
+    /// How many segments there are; 0 if that cannot be told.
+    pub fn segments(&self) -> usize {
+        segments(&self.dir).map_or(0, |all| all.len())
+    }
+
     /// Bytes since the last checkpoint.
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -112,6 +112,10 @@ pub(super) struct Owner {
     pub checkpoint: Checkpoint,
 }
 
+/// A start leaves a segment of the journal behind where it is killed. With more than these the next one begins with a
+/// checkpoint.
+const MANY_STARTS: usize = 4;
+
 /// Where the checkpoint stands.
 #[derive(Default)]
 pub(super) struct Checkpoint {
@@ -140,8 +144,10 @@ struct Accepted {
 impl Owner {
     /// Runs until it is told to stop.
     pub fn run(mut self) {
-        // What was replayed is not replayed again: a daemon that is killed over and over would start ever more slowly.
-        self.maybe_checkpoint();
+        // A daemon that is killed over and over would start ever more slowly: what it replayed is not replayed again.
+        if self.journal.segments() > MANY_STARTS {
+            self.maybe_checkpoint();
+        }
         self.checkpoint.last_activity = Some(Instant::now());
         loop {
             let first = match self.next_deadline() {
