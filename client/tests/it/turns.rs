@@ -198,7 +198,9 @@ fn a_turn_without_a_line_is_asked_for() {
     });
     let ran = world.run(&["turn", "show", &id(1).short()]);
     assert!(ran.ok().contains("state      running, asked for "), "{ran:?}");
-    for line in ["process    4711\n", "silent     3s, 2 tool calls open\n", "left       14m (wall clock)\n"] {
+    for line in
+        ["process    4711\n", "silent     3.0s, 2 tool calls open\n", "left       14m 57s (wall clock)\n"]
+    {
         assert!(ran.out.contains(line), "{ran:?}");
     }
     assert!(ran.out.contains("windows    wall clock 46m, stall off, cancel grace 15s\n"), "{ran:?}");
