@@ -53,6 +53,8 @@ fn main() -> ExitCode {
         Err(error) => return complain(&Failure::new(exit::USAGE, error)),
     };
 
+    // Whoever started it may have held signals back, and a daemon that hears none cannot be ended politely.
+    let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
     // What this process was born with, before anything else is opened or started.
     let inherited = Inherited::read();
     let mut keep = inherited.descriptors();

@@ -110,6 +110,17 @@ fn a_start_waits_for_another_that_is_under_way_and_takes_over_if_it_dies() {
     assert_eq!(who(&mut around.client()).pid, waiting.pid());
 }
 
+/// A terminal multiplexer, or whoever else started it, may hold signals back in its children.
+#[test]
+fn signals_that_a_starter_held_back_end_it_all_the_same() {
+    let around = Surroundings::new();
+    let mut command = around.command("env");
+    command.arg("--block-signal=TERM").arg(MINDERD);
+    let mut daemon = around.start(command);
+    daemon.signal(Signal::SIGTERM);
+    assert_eq!(daemon.code(), Some(0));
+}
+
 #[test]
 fn one_that_comes_while_another_goes_takes_over() {
     let around = Surroundings::new();
