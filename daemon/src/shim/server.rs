@@ -36,8 +36,7 @@ pub struct Wanted {
 pub fn ask(server: &mut UnixStream, link: &OwnedFd) -> io::Result<()> {
     let fds = [link.as_raw_fd()];
     let rights = [ControlMessage::ScmRights(&fds)];
-    let sent =
-        sendmsg::<()>(server.as_raw_fd(), &[IoSlice::new(&[1])], &rights, MsgFlags::MSG_NOSIGNAL, None);
+    let sent = sendmsg::<()>(server.as_raw_fd(), &[IoSlice::new(&[1])], &rights, MsgFlags::empty(), None);
     let mut answer = [0; WORD];
     if sent.is_err() || server.read_exact(&mut answer).is_err() {
         return Err(ErrorKind::BrokenPipe.into());
@@ -118,7 +117,8 @@ fn next(socket: &UnixStream) -> io::Result<OwnedFd> {
     let mut space = nix::cmsg_space!(RawFd);
     loop {
         let mut parts = [IoSliceMut::new(&mut byte)];
-        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+        // No program is started while it is open: not every system can have it closed for that.
+        let flags = MsgFlags::empty();
         let message = match recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags) {
             Err(nix::errno::Errno::EINTR) => continue,
             message => message?,
