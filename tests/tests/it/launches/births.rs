@@ -158,8 +158,8 @@ fn a_start_outlives_the_daemon_that_began_it() {
     let (_, error) = stage.scene.wait_move(web, 0, State::Error);
     assert!(error.note.unwrap().contains("before it was up"), "one that had ended");
     open();
+    stage.scene.wait_move(api, 0, State::Idle);
     stage.scene.wait_record(api, "its hook", |r| r.launch.as_ref().is_some_and(|launch| !launch.pending));
-    assert_eq!(stage.scene.path(api).last().unwrap().0, State::Idle);
     // The window of the one is as the user has it, that of the other is gone, and so are the ways in.
     let option = || stage.tmux_says(&["show-options", "-pqv", "-t", "=api", "remain-on-exit"]);
     stage.scene.wait(api, "its window", || option().trim().is_empty().then_some(()));
