@@ -13,6 +13,8 @@ use crate::turn::names::Class;
 pub const FAILURES_MAX: u32 = 3;
 /// From the opening of a circuit to its first probe.
 pub const FIRST_PROBE: Duration = Duration::from_secs(60);
+/// What stands in the reason of a session whose conversation another process has.
+pub const IN_USE: &str = "in use";
 /// Longest pause between two probes.
 pub const LAST_PROBE: Duration = Duration::from_secs(3_600);
 
@@ -53,6 +55,8 @@ pub enum HoldKind {
     UsageLimit,
     /// The login or key is missing, dead or refused.
     Auth,
+    /// Another process has the conversation of a session. It holds that session alone, whose label stands for the account.
+    InUse,
 }
 
 impl AccountHold {
@@ -62,6 +66,7 @@ impl AccountHold {
             (HoldKind::UsageLimit, Some(until)) => format!("{}({until})", Hold::UsageLimit),
             (HoldKind::UsageLimit, None) => Hold::UsageLimit.to_string(),
             (HoldKind::Auth, _) => Hold::Auth.to_string(),
+            (HoldKind::InUse, _) => format!("{}({IN_USE})", Hold::WrongProcess),
         }
     }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::account::IN_USE;
+
 /// A reason to hold a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hold {
@@ -124,6 +126,9 @@ impl FromStr for Hold {
 /// What lifts the hold of a ledger's reason, as the end of "goes on with …": a program of the user's may give reasons of
 /// its own.
 pub fn lifted_by(reason: &str) -> &'static str {
+    if reason == format!("{}({IN_USE})", Hold::WrongProcess) {
+        return "the end of the process that has its conversation, then minder account release";
+    }
     of_reason(reason).map_or("the next attempt", Hold::lifted_by)
 }
 
@@ -144,5 +149,7 @@ mod tests {
         }
         assert_eq!(of_reason("usage-limit(2026-11-30T12:00:00.000Z)"), Some(Hold::UsageLimit));
         assert_eq!(lifted_by("the printer is out of paper"), "the next attempt");
+        assert_eq!(of_reason("wrong-process(in use)"), Some(Hold::WrongProcess));
+        assert!(lifted_by("wrong-process(in use)").ends_with("minder account release"));
     }
 }

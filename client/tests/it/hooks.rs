@@ -1,5 +1,7 @@
 //! Install, install, uninstall over a collection of settings files as people have them.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use minder_client::commands::hooks::Action;
@@ -54,6 +56,40 @@ fn install_install_uninstall_gives_the_bytes_of_the_start() {
         assert!(!place.surroundings.minder_home.join("hooks").exists(), "{name}: no receipt is left");
         assert!(place.hooks(Action::Uninstall).out.ends_with("nothing of minder's in it\n"), "{name}");
     }
+}
+
+/// All of it in one file, behind a link, with a mode of its own.
+#[test]
+fn h6_a_file_with_everything_is_given_back_to_the_byte() {
+    let start = "// mine\r\n{\r\n  \"theme\": \"dark\", /* late */\r\n  \"hooks\": {\r\n    \"Stop\": [\r\n      \
+        { \"hooks\": [{ \"type\": \"command\", \"command\": \"say 'done' | tee /tmp/x\" }] }\r\n    ],\r\n    \
+        // before SessionStart, and so it stays\r\n    \"PreToolUse\": [{ \"hooks\": [], \"matcher\": \"Bash\" }],\r\n    \
+        \"SessionStart\": [{ \"matcher\": \"\", \"hooks\": [{ \"command\": \"date\", \"type\": \"command\" }] }]\r\n  },\r\n  \
+        \"env\": { \"A\": \"1\" }\r\n}\r\n";
+    let place = Place::with_settings(b"{}");
+    let behind = place.home().join("dotfiles/claude settings.json");
+    fs_err::create_dir_all(behind.parent().unwrap()).unwrap();
+    fs_err::write(&behind, start).unwrap();
+    fs_err::set_permissions(&behind, Permissions::from_mode(0o640)).unwrap();
+    fs_err::remove_file(place.settings()).unwrap();
+    symlink("../dotfiles/claude settings.json", place.settings()).unwrap();
+    let kept = || {
+        assert!(fs_err::symlink_metadata(place.settings()).unwrap().is_symlink());
+        assert_eq!(fs_err::metadata(&behind).unwrap().permissions().mode() & 0o777, 0o640);
+    };
+    for said in ["installed", "already installed"] {
+        let ran = place.hooks(Action::Install);
+        assert!(ran.out.ends_with(&format!(": {said}\n")), "{ran:?}");
+        let after = fs_err::read_to_string(&behind).unwrap();
+        assert_eq!(after.matches(MARK).count(), 15, "one set: {after}");
+        assert!(grown(start, &after), "all else is untouched: {after}");
+        assert!(!after.replace("\r\n", "").contains('\n'), "every line end is CRLF: {after}");
+        kept();
+        assert_eq!(fs_err::read_dir(behind.parent().unwrap()).unwrap().count(), 1);
+    }
+    assert_eq!(place.hooks(Action::Uninstall).code(), 0);
+    assert_eq!(fs_err::read_to_string(&behind).unwrap(), start);
+    kept();
 }
 
 #[test]

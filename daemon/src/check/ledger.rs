@@ -73,13 +73,14 @@ impl Ledger {
                 Receipt::Queued if line.brief.is_none() => {
                     Some(format!("message {id} is queued without class, sender and place"))
                 }
-                Receipt::Queued | Receipt::Answered => None,
+                Receipt::Queued | Receipt::Answered | Receipt::Returned => None,
                 _ => Some(format!("message {id} is {r}, and was never queued")),
             };
         };
         let before = track.receipt;
         if before.is_settled() {
-            if r == Receipt::Answered {
+            let is_late = r == Receipt::Answered || before == Receipt::Seen && r == Receipt::Returned;
+            if is_late {
                 track.receipt = r;
                 return None;
             }
@@ -178,8 +179,8 @@ mod tests {
 
     #[test]
     fn what_a_daemon_writes_is_legal() {
-        use Receipt::{Answered, Dead, Handed, Held, Queued, Seen};
-        let mut lines = vec![queued(1), queued(2), queued(3), queued(4)];
+        use Receipt::{Answered, Dead, Handed, Held, Queued, Returned, Seen};
+        let mut lines = vec![queued(1), queued(2), queued(3), queued(4), queued(5)];
         for (n, r) in [
             (1, Held),
             (1, Held),
@@ -193,6 +194,9 @@ mod tests {
             (1, Answered),
             (1, Answered),
             (4, Answered),
+            (5, Seen),
+            (5, Returned), // its conversation was replaced
+            (8, Returned), // the same, its other lines gone with a rewrite
             (9, Answered), // its other lines went with a rewrite
         ] {
             lines.push(line(n, r));
@@ -208,15 +212,15 @@ mod tests {
 
     #[test]
     fn what_no_daemon_writes_is_named() {
-        use Receipt::{Handed, Held, Queued, Returned, Seen};
+        use Receipt::{Dead, Handed, Held, Queued, Returned, Seen};
         expect![[r"
             line 2: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c02 is queued without class, sender and place
             line 3: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c03 is seen, and was never queued
             line 4: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c01 is queued for a second time
             line 6: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c01 is held, after it was seen
-            line 7: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c01 is returned, after it was seen
-            line 8: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c04 has seq 2, which is that of message 0199c2d4-90c3-7f0e-8a17-c2b67be21c02
-            line 9: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c04 has seq 4 here, and 2 before
+            line 9: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c05 is returned, after it was dead
+            line 10: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c04 has seq 2, which is that of message 0199c2d4-90c3-7f0e-8a17-c2b67be21c02
+            line 11: message 0199c2d4-90c3-7f0e-8a17-c2b67be21c04 has seq 4 here, and 2 before
         "]]
         .assert_eq(&wrong(&[
             queued(1),
@@ -225,7 +229,9 @@ mod tests {
             queued(1),
             line(1, Seen),
             line(1, Held),
-            line(1, Returned),
+            queued(5),
+            line(5, Dead),
+            line(5, Returned),
             QueueLine { seq: 2, ..queued(4) },
             line(4, Handed),
         ]));

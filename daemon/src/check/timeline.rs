@@ -242,7 +242,8 @@ impl<'a> Judge<'a> {
             }
             Body::Receipt { id, receipt, .. } if receipt.is_settled() => {
                 let waited = self.waiting.remove(&id).is_some();
-                if !waited && receipt != Receipt::Answered && !self.gaps {
+                let late = matches!(receipt, Receipt::Answered | Receipt::Returned);
+                if !waited && !late && !self.gaps {
                     sheet.damage(format!("line {n}: {receipt} for message {id}, which does not wait"));
                 }
             }

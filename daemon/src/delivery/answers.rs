@@ -8,11 +8,12 @@ use minder_proto::error::{Fault, Kind};
 use minder_proto::event::{Body, Receipt};
 use minder_proto::hold::{self, Hold};
 use minder_proto::id::{MessageId, Party};
-use minder_proto::record::Channel;
+use minder_proto::record::{Channel, SessionRecord};
 use minder_proto::rpc::{ReceiptAnswer, WaitVerdict};
 use minder_proto::state::State as Declared;
 use minder_proto::{queue, snapshot, timeline};
 
+use super::replaced::Conversation;
 use super::{Delivery, rules};
 use crate::session::Lookup;
 
@@ -42,7 +43,7 @@ impl Delivery {
 
     /// How far a message got.
     pub async fn receipt(self: &Arc<Self>, at: Lookup) -> Result<ReceiptAnswer, Fault> {
-        self.look(at).await.map(|(answer, _)| answer)
+        self.look(at).await.map(|looked| looked.answer)
     }
 
     /// How far a message got once there is an answer, there cannot be one now, or the time is over.
@@ -54,8 +55,20 @@ impl Delivery {
         let _awaited = Awaited::new(self, at.id);
         let bell = self.changes.listen(Some(at.to));
         let deadline = tokio::time::Instant::now() + within;
+        let mut with: Option<Conversation> = None;
         loop {
-            let (mut answer, verdict) = self.look(at).await?;
+            let Looked { mut answer, mut verdict, record, runs } = self.look(at).await?;
+            // What its receiver has read by itself it may answer at any time.
+            if answer.receipt == Receipt::Seen && !runs && answer.reason.as_deref() != Some("ack") {
+                if let (Some(with), Some(record), Some(line)) = (&with, &record, answer.history.last())
+                    && (verdict == Some(WaitVerdict::Failed) || *with != Conversation::of(record))
+                    && self.came_to_nothing(at, line.seq, with, record).await
+                {
+                    Looked { answer, verdict, .. } = self.look(at).await?;
+                }
+            } else {
+                with = record.as_ref().map(Conversation::of);
+            }
             if let Some(verdict) = verdict {
                 if let Some(text) = self.memory().answers.texts.remove(&at.id) {
                     answer.answer = Some(text);
@@ -71,7 +84,7 @@ impl Delivery {
     }
 
     /// The receipt, and the verdict for one who waits, if there is one by now.
-    async fn look(self: &Arc<Self>, at: Lookup) -> Result<(ReceiptAnswer, Option<WaitVerdict>), Fault> {
+    async fn look(self: &Arc<Self>, at: Lookup) -> Result<Looked, Fault> {
         let waiter = at.to.session().is_some_and(|s| self.has_waiter(s));
         let (entry, record) = self
             .store
@@ -127,10 +140,14 @@ impl Delivery {
         };
         // It was seen in a turn that came to no end of its own, by an interrupt or the conversation's end. Who reads
         // its messages by itself may still answer.
+        let runs = record
+            .as_ref()
+            .and_then(|r| r.turn.as_ref())
+            .is_some_and(|t| t.messages.iter().any(|m| m.id == at.id));
         let unanswered = answer.reason.as_deref() != Some("ack")
+            && !runs
             && record.as_ref().is_some_and(|r| {
-                let runs = r.turn.as_ref().is_some_and(|t| t.messages.iter().any(|m| m.id == at.id));
-                matches!(r.channel, Channel::Hook | Channel::Headless { .. } | Channel::Tmux { .. }) && !runs
+                matches!(r.channel, Channel::Hook | Channel::Headless { .. } | Channel::Tmux { .. })
             });
         let held = entry.as_ref().and_then(|e| hold::of_reason(e.reason.as_deref()?));
         let verdict = match receipt {
@@ -158,7 +175,7 @@ impl Delivery {
             }
             _ => None,
         };
-        Ok((answer, verdict))
+        Ok(Looked { answer, verdict, record, runs })
     }
 
     /// The answer as far as the store has it: the reply's body, or the beginning of the turn's text.
@@ -177,6 +194,17 @@ impl Delivery {
             _ => None,
         }
     }
+}
+
+/// What a look at a message found.
+struct Looked {
+    answer: ReceiptAnswer,
+    /// For one who waits, if there is one by now.
+    verdict: Option<WaitVerdict>,
+    /// Its recipient, as it was then.
+    record: Option<SessionRecord>,
+    /// It was seen in the turn that runs now.
+    runs: bool,
 }
 
 /// True for a hold that only time or a person lifts.

@@ -5,7 +5,7 @@
 //! ids where the harness writes what its model saw, `mailbox` and `exec` are channels, `waiters` are the hooks that
 //! wait to wake an idle session, `headless` runs a queue as supervised turns, `codex`
 //! speaks with the server of its terminals, `tmux` types into a terminal, `answers` serves those who wait for a
-//! reply, `scheduler` is the loop over all of it.
+//! reply, `replaced` tells them that there will be none, `scheduler` is the loop over all of it.
 //!
 //! Uses: `store`, `session`, `identity`, `turn`. Used by: `hook`, `server`.
 
@@ -29,6 +29,7 @@ mod exec;
 pub mod hand;
 pub mod headless;
 pub mod mailbox;
+mod replaced;
 pub mod rules;
 mod scheduler;
 pub mod tmux;
@@ -60,6 +61,8 @@ struct Memory {
     handed: HashMap<MessageId, Instant>,
     transcripts: HashMap<SessionId, evidence::Transcript>,
     answers: answers::Answers,
+    /// Messages that somebody waited for until their session's process ended.
+    cut: HashMap<SessionId, Vec<replaced::Cut>>,
     /// Sessions that are typed to.
     typing: HashMap<SessionId, tmux::Typing>,
     /// Turns of headless sessions, and what holds them.

@@ -107,6 +107,9 @@ impl Delivery {
             })
             .await
             .ok()?;
+        if let Party::Session(session) = party {
+            self.return_what_was_cut(session, view.record.as_ref()).await;
+        }
         match (&view.record, party) {
             (Some(record), _) => self.end_stale_waiter(record),
             (None, Party::Session(closed)) => {
@@ -227,6 +230,7 @@ impl Delivery {
             return None;
         }
         self.look_for_evidence(record.id).await;
+        self.give_back_what_went(record, &out).await;
         let window = self.store.config().delivery.evidence_timeout.0;
         let wall = Stamp::now();
         let newest = out.iter().map(|e| e.since.age(wall)).min().unwrap_or_default();

@@ -188,11 +188,21 @@ impl Turns {
         let Purpose::Queue { messages } = &turn.spec.purpose else { return };
         let Some(settled) = turn.stage().settled().cloned() else { return };
         let judged = &settlement.judged;
-        let (silent, limit, login) = (judged.silent, judged.limit, judged.login);
+        let (silent, limit, login, in_use) = (judged.silent, judged.limit, judged.login, judged.in_use);
         let (taken, repeated) = (judged.taken.clone(), judged.repeated);
         let (session, messages) = (turn.spec.session, messages.clone());
-        let ended =
-            Ended { turn: turn.spec.turn, session, messages, settled, silent, limit, login, taken, repeated };
+        let ended = Ended {
+            turn: turn.spec.turn,
+            session,
+            messages,
+            settled,
+            silent,
+            limit,
+            login,
+            in_use,
+            taken,
+            repeated,
+        };
         // Without somebody who delivers there are no such turns.
         let _ = self.0.ended.send(ended);
     }

@@ -90,6 +90,35 @@ const OTHERS: [&str; 19] = [
     "TMUX_PANE",
 ];
 
+/// Words in the names of variables without which a harness has no login, or does not find its model: keys and the like, and
+/// where to go with them.
+const NEEDED: [&str; 21] = [
+    "ACCOUNT",
+    "AUTH",
+    "BASE",
+    "BEARER",
+    "CERT",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "ENDPOINT",
+    "HEADERS",
+    "HOST",
+    "KEY",
+    "ORGANIZATION",
+    "PASSPHRASE",
+    "PASSWORD",
+    "PROFILE",
+    "PROJECT",
+    "PROXY",
+    "SECRET",
+    "TOKEN",
+    "URI",
+    "URL",
+];
+
+/// Words at their end that say that it is a number about such a thing.
+const NUMBERS: [&str; 3] = ["MS", "TIMEOUT", "TTL"];
+
 /// Where programs are, for a caller who does not say.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -102,6 +131,14 @@ fn fits(pattern: &str, name: &str) -> bool {
         Some(beginning) => name.starts_with(beginning),
         None => name == pattern,
     }
+}
+
+/// True for a variable without which a turn cannot come to anything: the user asked for it, or it is a login or the way to
+/// the model. All else has its default.
+fn is_needed(name: &str, pass: &[String]) -> bool {
+    let words = || name.split('_');
+    let number = || words().next_back().is_some_and(|last| NUMBERS.contains(&last));
+    pass.iter().any(|p| fits(p, name)) || words().any(|word| NEEDED.contains(&word)) && !number()
 }
 
 /// What a child is told of its turn.
@@ -206,7 +243,7 @@ pub enum EnvError {
 }
 
 /// Values for these names, for a turn that no caller starts: from `turn.env_file`, or from the daemon where
-/// `turn.env_from_daemon` lists them. Reads the file.
+/// `turn.env_from_daemon` lists them. One that is in neither place and is not needed is left out. Reads the file.
 pub fn without_caller(
     names: &[String],
     config: &config::Turn,
@@ -221,7 +258,8 @@ pub fn without_caller(
         let passed = || config.env_from_daemon.iter().any(|p| fits(p, name));
         match kept.get(name).cloned().or_else(|| passed().then(|| daemon(name)).flatten()) {
             Some(value) => drop(values.insert(name.clone(), value)),
-            None => missing.push(name.clone()),
+            None if is_needed(name, &config.env_pass) => missing.push(name.clone()),
+            None => {}
         }
     }
     if missing.is_empty() { Ok(values) } else { Err(EnvError::Missing(missing)) }
@@ -332,6 +370,29 @@ mod tests {
         std::fs::write(&file, "secret words\n").unwrap();
         let error = without_caller(&[], &config, daemon).unwrap_err().to_string();
         assert!(error.contains("line 1") && !error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_login_and_no_way_to_the_model_holds_nothing() {
+        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let config = config::Turn { env_pass: vec!["MINE_*".to_owned()], ..config::Turn::default() };
+        let optional = [
+            "MCP_TOOL_TIMEOUT",
+            "ANTHROPIC_SMALL_FAST_MODEL",
+            "CLAUDE_CODE_SHELL",
+            "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
+        ];
+        assert_eq!(without_caller(&names(&optional), &config, |_| None), Ok(BTreeMap::new()));
+        let needed = [
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "ANTHROPIC_BASE_URL",
+            "HTTPS_PROXY",
+            "AWS_SECRET_ACCESS_KEY",
+            "MINE_X",
+        ];
+        let all = names(&[&optional[..], &needed[..]].concat());
+        assert_eq!(without_caller(&all, &config, |_| None), Err(EnvError::Missing(names(&needed))));
     }
 
     #[test]

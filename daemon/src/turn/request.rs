@@ -79,6 +79,8 @@ pub struct Ended {
     pub limit: Option<super::adapter::Limit>,
     /// The login is missing, expired or refused.
     pub login: bool,
+    /// Another process has the conversation.
+    pub in_use: bool,
     /// The messages that the harness says it has done with, also where the turn failed. Empty for one that does not say.
     pub taken: Vec<MessageId>,
     /// The harness had all of them already, from a turn whose end was lost, and its model was asked nothing.

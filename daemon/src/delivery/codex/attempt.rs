@@ -168,9 +168,10 @@ impl Delivery {
                 let lives = !server.has(thread, &[id]).await?.is_empty()
                     || matches!(server.thread(thread).await?, Thread::Runs(_) | Thread::Asks);
                 if lives {
-                    self.note(session, id, Receipt::Handed, None, false).await?;
+                    return self.note(session, id, Receipt::Handed, None, false).await;
                 }
-                Ok(())
+                self.died(session, id).await?;
+                Err(Away)
             }
             Err(Refusal::No(why)) => {
                 self.not_taken(session, id, why).await?;
@@ -221,6 +222,22 @@ impl Delivery {
             }
             let reason = Some(format!("refused: {why}"));
             txn.receipt(party, id, Receipt::Held, reason, entry.attempt, Some(CHANNEL))
+        });
+        written.await.map_err(|_| Away)
+    }
+
+    /// The turn that it started was over at once, and has not taken it. It stays one of which nothing is certain, so that the thread
+    /// is read again before the next attempt; there are not more of those than of others.
+    async fn died(&self, session: SessionId, id: MessageId) -> Result<(), Away> {
+        let most = self.store.config().delivery.max_attempts;
+        let party = Party::Session(session);
+        let written = self.store.write_on_files_patiently(move |txn, files| {
+            let Some(entry) = txn.session(session)?.inbox.queue.get(id).cloned() else { return Ok(()) };
+            if entry.attempt < most {
+                return Ok(());
+            }
+            let why = format!("{} turns with it died at once", entry.attempt);
+            bury(txn, files, party, &[entry], "refused", &why)
         });
         written.await.map_err(|_| Away)
     }

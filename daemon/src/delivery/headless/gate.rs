@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use minder_proto::account::{AccountHold, Clocks, Window};
+use minder_proto::account::{AccountHold, Clocks, HoldKind, Window};
 use minder_proto::hold::Hold;
 use minder_proto::id::{SessionId, TurnId};
 use minder_proto::record::SessionRecord;
@@ -43,6 +43,10 @@ impl Runs {
     pub fn gate(&self, record: &SessionRecord, capacity: usize, now: Clocks<'_>) -> Result<(), Held> {
         if self.turns.contains_key(&record.id) || record.turn.is_some() {
             return Err(Held::by(Hold::Busy));
+        }
+        // Another process has its conversation: nobody but a person knows when that has ended.
+        if let Some(hold) = record.account_hold.as_ref().filter(|hold| hold.kind == HoldKind::InUse) {
+            return Err(Held { reason: hold.reason(), again: None });
         }
         let account = record.account();
         let another_tries = self.probes.get(account).is_some_and(|probe| *probe != record.id);
@@ -98,7 +102,7 @@ impl Runs {
 
     /// What a record says of its account counts for all its sessions.
     pub fn learn(&mut self, record: &SessionRecord) {
-        if let Some(hold) = &record.account_hold {
+        if let Some(hold) = record.account_hold.as_ref().filter(|hold| hold.kind != HoldKind::InUse) {
             self.holds.insert(hold.account.clone(), (record.id, hold.clone()));
         }
         let account = record.account();
@@ -123,7 +127,7 @@ impl Runs {
 
 #[cfg(test)]
 mod tests {
-    use minder_proto::account::{Circuit, HoldKind};
+    use minder_proto::account::Circuit;
     use minder_proto::stamp::Stamp;
     use minder_proto::turn::Class;
 

@@ -164,16 +164,15 @@ impl Delivery {
         let gate = {
             let mut memory = self.memory();
             let pause = memory.pauses.get(&session).map(|(until, _)| *until).filter(|at| *at > now);
-            if let Some(until) = pause {
-                return Some(until);
-            }
-            match memory.runs.gate(record, capacity, clocks()) {
-                Ok(()) => {
+            // What holds it is said whether it pauses or not.
+            match (memory.runs.gate(record, capacity, clocks()), pause) {
+                (Ok(()), Some(until)) => return Some(until),
+                (Ok(()), None) => {
                     let turn = TurnId::now();
                     memory.runs.begin(record, turn);
                     Ok(turn)
                 }
-                Err(held) => {
+                (Err(held), _) => {
                     // Nobody but the end of another turn, or a release, may say that it goes on.
                     if held.reason != Hold::Busy.as_str() && !memory.runs.waiting.contains(&session) {
                         memory.runs.waiting.push(session);

@@ -261,18 +261,22 @@ fn failed(
             }
         }
     }
-    let account = txn.session(session)?.record.account().to_owned();
+    let record = &txn.session(session)?.record;
     let kind = match (over.ended.login, over.ended.limit) {
         (true, _) => Some((HoldKind::Auth, None)),
         (false, Some(limit)) if limit.reset.is_some() => Some((HoldKind::UsageLimit, limit.reset)),
+        _ if over.ended.in_use => Some((HoldKind::InUse, None)),
         _ => None,
     };
+    let of_its_own = matches!(kind, Some((HoldKind::InUse, _)));
+    let account = if of_its_own { record.label.clone() } else { record.account().to_owned() };
     let now = txn.now();
     let hold = kind.map(|(kind, until)| {
         let why = settled.why.as_deref().map(|w| one_line(first_line(w)));
         AccountHold { account, kind, since: now, until, why }
     });
-    // Neither a limit nor a dead login is a failure of the session's; nor is what somebody cancelled.
+    // Neither a limit nor a dead login nor a conversation that somebody else has is a failure of the session's; nor is what
+    // somebody cancelled.
     let counts = hold.is_none() && failure != Failure::Cancelled;
     let class = settled.class.unwrap_or(Class::Runtime);
     txn.edit(session, |r| {

@@ -6,7 +6,7 @@ use minder_proto::record::Cursor;
 
 use super::*;
 use crate::check::tests::{Writer, private};
-use crate::session::{Changes, set};
+use crate::session::{Changes, lifetime, set};
 
 fn days(n: u32) -> Stamp {
     Stamp::now().plus(DAY * n)
@@ -78,6 +78,23 @@ fn old_history_is_dropped_with_a_note_that_says_where_it_begins() {
         assert_eq!(tidy_at(&writer, days(keep)), Tidied::default());
         writer.store.vanish();
     }
+}
+
+#[test]
+fn c12_who_lives_outlives_what_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("store");
+    let writer = Writer::open(&root);
+    let id = writer.create("api", None, Some("c-1"));
+    writer.declare(id, Declared::Idle, "");
+    let far = days(10_000);
+    assert_eq!(tidy_at(&writer, far), Tidied::default());
+    assert_eq!(writer.wait(lifetime::close_what_is_over(&writer.store, far)), 0);
+    let writer = writer.crash(&root);
+    let sent = writer.post(Party::Session(id), "are you there?");
+    let queue = minder_proto::snapshot::queue(&writer.store.home().session(id)).unwrap();
+    assert_eq!(queue.iter().map(|e| e.id).collect::<Vec<_>>(), [sent]);
+    checked(&writer);
 }
 
 #[test]

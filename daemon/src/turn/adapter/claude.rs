@@ -62,7 +62,7 @@ pub static ADAPTER: Adapter = Adapter {
             Arg::Id,
             Arg::Further,
         ],
-        stale: &["No conversation found with session ID"],
+        stale: &["No conversation found with session ID", "is already in use"],
         transport: Transport::StdinTyped,
         stream: Stream {
             // Not `tool_progress`, which comes each 30 s of a tool that runs, nor `api_retry`: both are ticks of a clock.

@@ -132,6 +132,7 @@ fn fail(judged: &mut Judged, name: Failure, found: &Found, told: Told, now: &Zon
     });
     name_class(judged, found, refused);
     judged.login = refused == Some(Refusal::Login);
+    judged.in_use = refused == Some(Refusal::InUse);
     if refused == Some(Refusal::Limit) {
         let said = || reset::find(told.words.as_deref()?, now);
         judged.limit = Some(Limit { reset: told.reset.and_then(reset::epoch).or_else(said) });

@@ -171,6 +171,8 @@ pub struct Judged {
     pub limit: Option<Limit>,
     /// The login or key is missing, expired or refused.
     pub login: bool,
+    /// Another process has the conversation.
+    pub in_use: bool,
     /// The messages of a queue that the harness says it has done with, whatever became of the rest. Empty for a harness
     /// that does not say.
     pub taken: Vec<MessageId>,

@@ -22,6 +22,8 @@ pub enum Refusal {
     Overload,
     /// The model's side cannot be reached.
     Unreachable,
+    /// Another process has the conversation.
+    InUse,
 }
 
 impl Refusal {
@@ -31,7 +33,7 @@ impl Refusal {
             Self::Limit => Class::Quota,
             Self::Rate => Class::RateLimit,
             Self::Login | Self::Setup => Class::Configuration,
-            Self::Overload | Self::Unreachable => Class::Unavailable,
+            Self::Overload | Self::Unreachable | Self::InUse => Class::Unavailable,
         }
     }
 
@@ -122,6 +124,8 @@ fn of_line(line: &str, depth: usize) -> Option<Refusal> {
         Some(Refusal::Overload)
     } else if first(is_unreachable) {
         Some(Refusal::Unreachable)
+    } else if first(is_in_use) {
+        Some(Refusal::InUse)
     } else {
         None
     }
@@ -305,6 +309,20 @@ fn is_unreachable(s: &Sentence) -> bool {
         "error sending request",
     ];
     CODES.iter().any(|w| s.has(w)) || BEGIN.iter().any(|w| s.begins(w)) || s.words() == ["fetch", "failed"]
+}
+
+/// "This session is held by another process": of a conversation, not of a port or a file.
+fn is_in_use(s: &Sentence) -> bool {
+    const WHAT: &str = "conversation rollout session thread";
+    let words = s.words();
+    let place = |sought: &[&str]| words.windows(sought.len()).position(|found| found == sought);
+    let held =
+        ["held", "locked", "used", "opened"].iter().find_map(|how| place(&[how, "by", "another", "process"]));
+    let used =
+        || place(&["in", "use", "by", "another", "process"]).or_else(|| place(&["already", "in", "use"]));
+    let Some(at) = held.or_else(used) else { return false };
+    // What has it stands before that, and nothing does that is something else.
+    words[..at].iter().take(4).any(|word| among(WHAT, word)) || held == Some(0)
 }
 
 #[cfg(test)]

@@ -60,6 +60,14 @@ impl Server {
                 let turns = params["includeTurns"].as_bool().unwrap_or(false);
                 Ok((json!({ "thread": self.shown(&thread, turns) }), Vec::new()))
             }
+            "thread/turns/list" => {
+                self.known(&thread)?;
+                Ok((json!({ "data": self.turns_of(&thread, params), "nextCursor": null }), Vec::new()))
+            }
+            "thread/items/list" => {
+                self.known(&thread)?;
+                Ok((json!({ "data": self.items_of(&thread, params), "nextCursor": null }), Vec::new()))
+            }
             "thread/list" => {
                 let shown: Vec<Value> = self.loaded().iter().filter_map(|id| self.shown(id, false)).collect();
                 Ok((json!({ "data": shown, "nextCursor": null }), Vec::new()))

@@ -100,6 +100,37 @@ impl Server {
             "canAcceptDirectInput": true, "turns": turns }))
     }
 
+    /// So many of a conversation's turns as are asked for, the newest first, without what was said in them.
+    pub(super) fn turns_of(&self, id: &str, asked: &Value) -> Vec<Value> {
+        let mut turns = self.all_turns(id);
+        for turn in &mut turns {
+            turn["items"] = json!([]);
+        }
+        turns.reverse();
+        turns.truncate(limit(asked));
+        turns
+    }
+
+    /// So much of what was said in a conversation as is asked for.
+    pub(super) fn items_of(&self, id: &str, asked: &Value) -> Vec<Value> {
+        let of = |turn: &Value| {
+            let items = turn["items"].as_array().cloned().unwrap_or_default();
+            items.into_iter().map(|item| json!({ "turnId": turn["id"], "item": item })).collect::<Vec<_>>()
+        };
+        let mut items: Vec<Value> = self.all_turns(id).iter().flat_map(of).collect();
+        if asked["sortDirection"] == "desc" {
+            items.reverse();
+        }
+        items.truncate(limit(asked));
+        items
+    }
+
+    /// The oldest first, the one that runs included.
+    fn all_turns(&self, id: &str) -> Vec<Value> {
+        let shown = self.shown(id, true).unwrap_or_default();
+        shown["turns"].as_array().cloned().unwrap_or_default()
+    }
+
     fn tell_status(&self, id: &str) {
         let status = self.state().threads.get(id).map(status);
         self.tell("thread/status/changed", &json!({ "threadId": id, "status": status }));
@@ -243,6 +274,10 @@ impl Server {
         }
         Ok(())
     }
+}
+
+fn limit(asked: &Value) -> usize {
+    asked["limit"].as_u64().and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
 fn status(thread: &Thread) -> Value {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use minder_proto::event::Receipt;
 use minder_proto::id::{MessageId, SessionId};
+use minder_proto::state::State;
 use minder_tests::fake::stage::Actor;
 use minder_tests::files;
 use minder_tests::tmux::Tmux;
@@ -233,4 +234,51 @@ fn c14_a_turn_that_fails_is_told_as_one() {
         let asked = asking.join().unwrap();
         assert_eq!(asked.code, 4, "{asked:?}");
     });
+}
+
+/// The turn that runs is over for minder too.
+fn is_over(cast: &Cast) {
+    cast.scene.wait_record(cast.id, "the end of its turn", |r| r.turn.is_none() && r.state == State::Idle);
+}
+
+#[test]
+fn g4_an_escape_that_no_hook_tells_is_found() {
+    let cast = Cast::new("");
+    cast.prompt("work");
+    let sent = cast.send("and then this");
+    cast.reaches(sent, Receipt::Held);
+    cast.say(&["escape"]);
+    // Nothing is refused to it for a turn that is over.
+    cast.seen_once(sent);
+    let path = cast.scene.path(cast.id);
+    assert!(path.contains(&(State::Idle, "interrupted".to_owned())), "{path:?}");
+    assert_eq!(cast.actor.noted("hook").iter().filter(|line| line["event"] == "Stop").count(), 0);
+}
+
+#[test]
+fn g4_an_end_whose_event_is_lost_is_found() {
+    let cast = Cast::new("");
+    cast.say(&["hooks missing Stop"]);
+    cast.prompt("work");
+    cast.say(&["answer done"]);
+    cast.actor.wait_noted("turn-ends", 1).unwrap();
+    is_over(&cast);
+    let sent = cast.send("go on");
+    cast.seen_once(sent);
+}
+
+/// Nothing tells of the end: the turn stays one that runs, the reason says so, and the next boundary brings what waits.
+#[test]
+fn g4_without_any_source_it_goes_on_at_the_next_boundary() {
+    let cast = Cast::new("");
+    cast.say(&["status off", "hooks missing Stop"]);
+    cast.prompt("work");
+    cast.say(&["answer done"]);
+    cast.actor.wait_noted("turn-ends", 1).unwrap();
+    let sent = cast.send("do not forget");
+    cast.reaches(sent, Receipt::Held);
+    assert!(cast.scene.road(cast.id, sent).ends_with("held(busy)"), "{}", cast.scene.road(cast.id, sent));
+    assert_eq!(cast.scene.record(cast.id).state, State::Working);
+    cast.prompt("what is new?");
+    cast.seen_once(sent);
 }

@@ -1,5 +1,7 @@
 //! The codex channel with the real server of Codex, in which another client holds the conversation as a terminal does.
 
+mod stand_in;
+
 use std::path::PathBuf;
 
 use minder_proto::event::Receipt;

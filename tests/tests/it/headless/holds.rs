@@ -96,6 +96,34 @@ fn so_many_turns_at_once_and_the_next_is_queued() {
 }
 
 #[test]
+fn c10_where_there_is_no_room_it_waits_until_there_is() {
+    let world = World::with("[headless]\ncapacity = 0\n");
+    let daemon = world.start();
+    let mut client = world.client();
+    let asker = world.session("asker");
+    let w = session(&world, "w", "cat >> prompts; echo x >> runs; echo here");
+    let sent: Vec<_> =
+        ["one", "two"].iter().map(|body| must(&mut client, &asker.letter(&w, *body)).id).collect();
+    until(&w, |queue| queue.len() == 2 && held_by("capacity", queue));
+    daemon.kill();
+    let daemon = world.start();
+    let again = || must(&mut world.client(), &rpc::Retry { caller: None, id: sent[0].to_string() });
+    again();
+    until(&w, |queue| queue.len() == 2 && held_by("capacity", queue));
+    assert!(!super::folder(&world, "w").join("runs").exists());
+    daemon.kill();
+    let config = std::fs::read_to_string(world.config_file()).unwrap();
+    std::fs::write(world.config_file(), config.replace("capacity = 0", "capacity = 1")).unwrap();
+    let _daemon = world.start();
+    until(&w, <[_]>::is_empty);
+    assert_eq!(lines(&world, "w", 1).len(), 1);
+    let prompt = written(&world, "w", "prompts", |_| true);
+    assert!(prompt.find("one") < prompt.find("two"), "{prompt}");
+    let states: Vec<_> = w.moves().into_iter().map(|(_, m)| m.to).collect();
+    assert_eq!(states, [State::Queued, State::Working, State::Idle]);
+}
+
+#[test]
 fn a_variable_that_nobody_has_is_named() {
     let world = World::with("[turn]\nenv_pass = [\"SECRET_OF_MINE\"]\n");
     let values = world.isolated.root().join("values");

@@ -1,6 +1,7 @@
 //! Sessions whose messages are turns: what waits is given to a supervised run, and the answer goes back.
 
 mod holds;
+mod limits;
 mod replies;
 
 use std::path::PathBuf;

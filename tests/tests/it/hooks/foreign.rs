@@ -82,7 +82,7 @@ fn h3_what_is_no_session_is_answered_with_silence_and_leaves_no_trace() {
 }
 
 #[test]
-fn with_adoption_off_nothing_becomes_a_session_by_itself() {
+fn h3_with_adoption_off_nothing_becomes_a_session_by_itself() {
     let mut bench = Bench::new("adopt.mode = \"off\"");
     for name in ["SessionStart", "UserPromptSubmit", "Stop"] {
         bench.quietly(name);

@@ -5,11 +5,13 @@ use std::os::unix::fs::symlink;
 
 use minder_proto::caller::{SESSION_VAR, TOKEN_VAR};
 use minder_proto::id::SessionId;
+use minder_proto::rpc;
 use minder_proto::state::State;
 use serde_json::json;
 
 use super::bench::{Bench, is_silent};
 use super::rig::{CODEX, OPENCODE, PI, Rig};
+use crate::world::{World, must};
 
 /// A shell that goes by this name.
 fn shell(rig: &Rig, name: &str) -> String {
@@ -218,4 +220,35 @@ fn i2_a_session_stays_one_wherever_its_folder_goes() {
     let lead = rig.scene.session("lead");
     let told = rig.scene.notices(lead, id);
     assert!(!told.is_empty(), "{}", rig.scene.history(lead));
+}
+
+#[test]
+fn i2_sessions_of_folders_that_are_gone_leave_nothing_else_behind() {
+    let world = World::new();
+    let _daemon = world.start();
+    let mut client = world.client();
+    let names = |folder: std::path::PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names: Vec<_> = entries.map(|e| e.file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    };
+    world.session("one");
+    world.run("send one hello").ok();
+    world.run("close one").ok();
+    let before = names(world.home().root().to_owned());
+    for n in 0..100 {
+        let folder = tempfile::tempdir_in(world.isolated.root()).unwrap();
+        let dir = Some(folder.path().to_str().unwrap().to_owned());
+        must(&mut client, &rpc::Create { label: Some(format!("w-{n}")), dir, ..rpc::Create::default() });
+    }
+    assert_eq!(world.run("ls --json").json()["sessions"].as_array().unwrap().len(), 100);
+    world.run("send w-7 hello").ok();
+    for n in 0..100 {
+        world.run(&format!("close w-{n}")).ok();
+    }
+    assert_eq!(names(world.home().root().to_owned()), before);
+    assert_eq!(names(world.home().sessions()), Vec::<String>::new());
+    assert_eq!(names(world.home().label("x").parent().unwrap().to_owned()), Vec::<String>::new());
+    assert_eq!(world.run("store check").code, 0);
 }

@@ -8,6 +8,7 @@ mod evidence;
 mod foreign;
 mod inner;
 mod late;
+mod replaced;
 mod rig;
 mod stop;
 mod waiters;

@@ -291,3 +291,32 @@ fn what_would_be_lost_or_done_twice_is_refused_at_launch() {
     assert!(work.stderr.contains("\"fix it\" is no option of claude"), "{work:?}");
     assert!(stage.scene.records().is_empty());
 }
+
+#[test]
+fn c10_what_was_sent_before_its_birth_comes_first() {
+    let stage = Stage::new();
+    let scene = &stage.scene;
+    let dir = stage.folder().display().to_string();
+    let new = ["new", "--label", "late", "--harness", "claude", "--channel", "hook", "--dir", &dir];
+    stage.minder_with(&[], &new, "").ok();
+    let late = scene.session("late");
+    let sent = ["the first", "the second"].map(|text| {
+        let printed = scene.minder(&["send", "late", text]).ok();
+        scene.sent(late, &printed)
+    });
+    let daemon = scene.isolated.daemon().unwrap();
+    daemon.signal(rustix::process::Signal::KILL);
+    assert!(daemon.wait(LIMIT));
+    scene.minder(&["daemon", "start"]).ok();
+    let socket = stage.tmux.socket().to_str().unwrap().to_owned();
+    stage.minder_with(&[], &["relaunch", "late", "--tmux", &socket], "").ok();
+    for id in sent {
+        scene.wait_receipt(late, id, Receipt::Answered);
+    }
+    let after = scene.minder(&["send", "late", "the third"]).ok();
+    scene.wait_receipt(late, scene.sent(late, &after), Receipt::Answered);
+    let woken = std::fs::read_to_string(stage.folder().join("woken")).unwrap();
+    let places = ["the first", "the second", "the third"].map(|text| woken.find(text).unwrap());
+    assert!(places.is_sorted() && woken.starts_with("[minder] message"), "{woken}");
+    assert_eq!(woken.matches("the first").count(), 1, "{woken}");
+}

@@ -129,3 +129,19 @@ fn a_conversation_that_is_not_known_any_more_is_begun_anew_once() {
     assert_eq!(std::fs::read(shim.folder().join(STDERR)).unwrap(), b"fine\n");
     assert!(shim.process().wait(Duration::from_secs(60)));
 }
+
+/// What both attempts have started is gone.
+#[test]
+fn i5_an_id_that_is_in_use_is_given_up_for_a_fresh_one_in_the_same_turn() {
+    let isolated = Isolated::new().unwrap();
+    let mut spec =
+        fake(&isolated, "child : hang\nerror Error: Session ID 8a17 is already in use.\nexit 1").unwrap();
+    let anew = fake(&isolated, "child : hang\nprint {\"type\":\"result\"}\nexit 0").unwrap();
+    spec.rules = Some(typed());
+    let texts = vec!["is already in use".to_owned()];
+    spec.heal = Some(minder_proto::turn::folder::Heal { texts, argv: anew.argv });
+    let mut shim = Shim::start(&isolated, spec, None).unwrap();
+    let found = shim.result(LIMIT).unwrap();
+    assert_eq!((found.attempts, found.exit_code, found.result_seen), (2, Some(0), true));
+    assert_eq!((found.left_behind, found.survivors.len()), (2, 0), "{found:?}");
+}

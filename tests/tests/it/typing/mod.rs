@@ -7,3 +7,4 @@ mod panes;
 mod screens;
 mod stage;
 mod texts;
+mod triggers;

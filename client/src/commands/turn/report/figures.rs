@@ -135,7 +135,8 @@ impl Adapter {
             lines,
             newest.timeout_ms,
             |l| l.duration_ms,
-            |l| (l.timeout_ms, l.duration_ms >= l.timeout_ms),
+            // The budget lies before the wall clock, and is what ends a turn that still hears.
+            |l| (l.timeout_ms, l.failure == Some(Failure::AdapterTimeout) || l.duration_ms >= l.timeout_ms),
         );
         let silence =
             Against::of(lines, newest.stall_ms, |l| l.longest_silence_ms, |l| (l.stall_ms, l.stalled));

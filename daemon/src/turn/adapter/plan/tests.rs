@@ -123,3 +123,18 @@ fn messages_go_in_by_their_ids_where_the_harness_knows_them() {
     let codex = launch("codex");
     assert_eq!(codex.stdin.as_deref(), Some(b"one\nline\n\ntwo".as_slice()));
 }
+
+/// The fresh one is begun with the flag that begins, and all else as it was.
+#[test]
+fn i5_an_id_that_is_in_use_is_given_up_for_a_fresh_one() {
+    let further = ["--model".to_owned(), "m".to_owned()];
+    let launch = launch("claude", &plan(&further, Input::Text("hello"), Some("ID"))).unwrap();
+    let heal = launch.heal.unwrap();
+    let said = "Error: Session ID ID is already in use.";
+    assert!(heal.texts.iter().any(|text| said.contains(text)), "{:?}", heal.texts);
+    let argv = heal.argv.join(" ");
+    assert!(
+        argv.ends_with(&format!("--session-id {FRESH} --model m")) && !argv.contains("--resume"),
+        "{argv}"
+    );
+}

@@ -129,3 +129,25 @@ fn an_answer_about_a_limit_is_an_answer() {
     assert!(!is_all_of("The server answers 503 Service Unavailable"));
     assert!(!is_all_of(""));
 }
+
+#[test]
+fn f8_a_conversation_that_another_process_has_is_no_crash() {
+    for text in [
+        "Error: session 4f0e is held by another process",
+        "held by another process",
+        "This conversation is in use by another process (pid 4121).",
+        "Session ID 8a17 is already in use.",
+        "the rollout is locked by another process",
+    ] {
+        assert_eq!(of_text(text), Some(Refusal::InUse), "{text}");
+    }
+    for text in [
+        "Error: listen EADDRINUSE: address already in use 127.0.0.1:3000",
+        "Port 3000 is in use by another process",
+        "the file is held by another process",
+        "a process held the session",
+        "Session limit: nothing is in use",
+    ] {
+        assert_ne!(of_text(text), Some(Refusal::InUse), "{text}");
+    }
+}

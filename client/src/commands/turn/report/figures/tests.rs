@@ -80,6 +80,18 @@ fn m9_twenty_turns_come_to_what_a_plain_calculation_gives() {
     assert!((u.cost_usd - 1.0).abs() < 1e-9);
 }
 
+/// A turn that was ended at its budget came to its limit, though the wall clock lies a minute behind that.
+#[test]
+fn a_turn_that_ended_at_its_budget_reached_its_limit() {
+    let ts = "2026-11-30T12:00:00.000Z";
+    let well = turn(ts, &json!({"durationMs": 60_000}));
+    let ended = json!({"durationMs": 2_700_040, "outcome": "failed", "ok": false, "failure": "adapter_timeout",
+        "failureClass": "runtime"});
+    let report = Report::of(&[well, turn(ts, &ended)], None, 0);
+    let duration = report.adapters[0].duration;
+    assert_eq!((duration.window, duration.reached, duration.nearest), (2_760_000, 1, Some(2_700_000)));
+}
+
 #[test]
 fn nearest_ranks_are_values_that_were_there() {
     for (values, ranks) in [
