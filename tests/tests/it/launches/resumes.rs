@@ -107,3 +107,29 @@ fn i1_of_several_at_once_one_process_is_started() {
     stage.scene.wait_move(api, last, State::Queued);
     assert_eq!(stage.scene.record(api).incarnation, 1);
 }
+
+#[test]
+fn i2_where_its_folder_is_gone_the_error_names_it_and_all_else_is_there() {
+    let stage = Stage::new();
+    let scene = &stage.scene;
+    let folder = scene.isolated.project("worker").unwrap();
+    let dir = folder.to_str().unwrap().to_owned();
+    let api = stage.launched("api", &["--harness", "claude", "--dir", &dir, "hello"]);
+    let first = scene.messages(api).remove(0);
+    scene.wait_receipt(api, first.id, Receipt::Answered);
+    let conversation = scene.record(api).bindings[0].id.clone();
+    end(&stage, api);
+    let waits = scene.sent(api, &scene.minder(&["send", "api", "go on"]).ok());
+    std::fs::rename(&folder, folder.with_file_name("renamed")).unwrap();
+    let last = scene.last(api);
+    let ran = stage.minder_with(&[], &["relaunch", "api"], "");
+    let (_, error) = scene.wait_move(api, last, State::Error);
+    let note = error.note.unwrap_or_default();
+    assert!(note.contains(&dir), "{note}: {ran:?}");
+    assert_eq!((scene.snapshot_queue(api), scene.record(api).bindings.len()), (1, 1));
+    // It is back, and so is the conversation.
+    std::fs::rename(folder.with_file_name("renamed"), &folder).unwrap();
+    stage.minder_with(&[], &["relaunch", "api"], "").ok();
+    scene.wait_receipt(api, waits, Receipt::Answered);
+    assert_eq!(stage.calls().last().unwrap(), &format!("--resume {conversation}"));
+}
