@@ -10,6 +10,9 @@ use crate::record::{Brief, QueueLine};
 use crate::stamp::Stamp;
 use crate::whole;
 
+/// Reason of a `handed` for which no evidence can come: it is given once, and nobody waits for it.
+pub const FINAL: &str = "final";
+
 /// One message in a session's queue, or one that left it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
@@ -37,6 +40,11 @@ impl Entry {
     /// When it may enter.
     pub fn class(&self) -> Class {
         self.brief.as_ref().map_or_else(Class::default, |b| b.class)
+    }
+
+    /// True for one that was given by a channel that shows no evidence.
+    pub fn is_final(&self) -> bool {
+        self.receipt == Receipt::Handed && self.reason.as_deref() == Some(FINAL)
     }
 }
 

@@ -19,7 +19,6 @@ use super::{Delivery, codex};
 use super::hand::{self, POINTER_SEEN};
 use super::mailbox::bury;
 use super::rules::{self, Boundary};
-use super::tmux::FINAL;
 
 /// Waiting messages that one look takes in: a long queue does not make a look long.
 const WINDOW: usize = 64;
@@ -170,17 +169,19 @@ impl Delivery {
         let mut over: BTreeMap<&str, Vec<queue::Entry>> = BTreeMap::new();
         let mut next: Option<Stamp> = None;
         for entry in waiting {
-            let limit = entry.accepted.plus(max_age);
-            let expires = entry.brief.as_ref().and_then(|b| b.expires);
-            if expires.is_some_and(|at| at <= wall) {
-                over.entry("expired").or_default().push(entry.clone());
-            } else if limit <= wall && entry.receipt != Receipt::Handed {
-                over.entry("too-old").or_default().push(entry.clone());
-            } else {
-                next = [next, expires, Some(limit)].into_iter().flatten().min();
+            let age = age_of(entry, max_age, wall);
+            match age {
+                Age::Expired => over.entry("expired").or_default().push(entry.clone()),
+                Age::TooOld => over.entry("too-old").or_default().push(entry.clone()),
+                Age::Given => over.entry("given").or_default().push(entry.clone()),
+                Age::Young(until) => next = next.into_iter().chain(until).min(),
             }
         }
         for (reason, entries) in over {
+            if reason == "given" {
+                self.end_given(party, entries).await;
+                continue;
+            }
             let why = if reason == "expired" { "its time was over" } else { "it waited too long" };
             let result = self
                 .store
@@ -192,6 +193,19 @@ impl Delivery {
         }
         // Calendar times: the wait is cut into days, so that a step of the clock is noticed.
         next.map(|at| Instant::now() + wall.age(at).min(Duration::from_secs(86_400)))
+    }
+
+    /// Ends what was given without evidence and is old. Nobody is told: it was not lost.
+    async fn end_given(self: &Arc<Self>, party: Party, entries: Vec<queue::Entry>) {
+        let ended = self.store.write(move |txn| {
+            for entry in &entries {
+                txn.receipt(party, entry.id, Receipt::Dead, Some("expired".into()), entry.attempt, None)?;
+            }
+            Ok(())
+        });
+        if let Err(fault) = ended.await {
+            tracing::warn!(%fault, "messages that were given long ago could not be ended yet");
+        }
     }
 
     async fn take_back_leases(self: &Arc<Self>, party: Party, now: Instant) -> Option<Instant> {
@@ -224,7 +238,7 @@ impl Delivery {
         let out: Vec<&queue::Entry> = waiting
             .iter()
             .filter(|e| e.receipt == Receipt::Handed && matches!(e.channel.as_deref(), Some("hook" | "tmux")))
-            .filter(|e| !matches!(e.reason.as_deref(), Some(POINTER_SEEN | FINAL)))
+            .filter(|e| !matches!(e.reason.as_deref(), Some(POINTER_SEEN | queue::FINAL)))
             .collect();
         if out.is_empty() {
             return None;
@@ -358,6 +372,66 @@ impl Delivery {
         };
         if stale {
             self.end_waiter(record.id, HookAnswer::default());
+        }
+    }
+}
+
+/// What its age makes of a message.
+#[derive(Debug, PartialEq, Eq)]
+enum Age {
+    /// Its own time is over.
+    Expired,
+    /// It waited for too long.
+    TooOld,
+    /// It was given, nothing can show that it was read, and nobody waits for that any more.
+    Given,
+    /// Nothing before this, if its age alone will ever do anything.
+    Young(Option<Stamp>),
+}
+
+fn age_of(entry: &queue::Entry, max_age: Duration, now: Stamp) -> Age {
+    let limit = entry.accepted.plus(max_age);
+    let expires = entry.brief.as_ref().and_then(|b| b.expires);
+    let handed = entry.receipt == Receipt::Handed;
+    if expires.is_some_and(|at| at <= now) {
+        return Age::Expired;
+    }
+    match limit <= now {
+        false => Age::Young(expires.into_iter().chain([limit]).min()),
+        true if entry.is_final() => Age::Given,
+        // Its end is its reader's: it is looked at again when that comes.
+        true if handed => Age::Young(expires),
+        true => Age::TooOld,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_does_not_die_of_age_and_is_not_looked_at_for_ever() {
+        let day = Duration::from_secs(86_400);
+        let (begun, now) = (Stamp::from_millis(0), Stamp::from_millis(0).plus(day * 8));
+        let age = |receipt: Receipt, reason: Option<&str>, now| {
+            let entry = queue::Entry {
+                id: MessageId::now(),
+                seq: 1,
+                brief: None,
+                receipt,
+                reason: reason.map(str::to_owned),
+                since: begun,
+                accepted: begun,
+                attempt: 1,
+                channel: None,
+            };
+            age_of(&entry, day * 7, now)
+        };
+        assert_eq!(age(Receipt::Held, None, now), Age::TooOld);
+        assert_eq!(age(Receipt::Handed, Some("pointer-seen"), now), Age::Young(None));
+        assert_eq!(age(Receipt::Handed, Some(queue::FINAL), now), Age::Given);
+        for receipt in [Receipt::Queued, Receipt::Handed] {
+            assert_eq!(age(receipt, None, begun), Age::Young(Some(begun.plus(day * 7))));
         }
     }
 }

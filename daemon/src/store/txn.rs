@@ -255,11 +255,16 @@ impl<'a> Txn<'a> {
     /// Accepts a message: its line in the recipient's timeline, its queue entry, the receipt `queued`.
     /// The message's `id` is given here, so that ids are in the order of acceptance.
     pub fn post(&mut self, to: Party, mut message: Message) -> Result<(MessageId, u64), Fault> {
-        let waiting = match to {
-            Party::Session(id) => self.session(id)?.inbox.queue.len(),
-            _ => self.state.operator.queue.len(),
-        };
         let most = self.config.queue.max_messages;
+        let queue = match to {
+            Party::Session(id) => &self.session(id)?.inbox.queue,
+            _ => &self.state.operator.queue,
+        };
+        let waiting = match queue.len() {
+            // What was given for good takes nobody's place.
+            all if all >= most => queue.iter().filter(|entry| !entry.is_final()).count(),
+            all => all,
+        };
         // Notices are not refused: a supervisor that is behind must still get every move.
         if message.about.is_none() && message.from != Party::Minder && waiting >= most {
             return Err(Fault::new(Kind::Full, format!("the queue is full: {most} messages wait"))

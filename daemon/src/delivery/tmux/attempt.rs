@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
+use minder_proto::error::Fault;
 use minder_proto::event::{Message, Receipt};
 use minder_proto::hold::Hold;
 use minder_proto::id::{MessageId, Party, SessionId};
-use minder_proto::queue;
+use minder_proto::queue::{self, FINAL};
 use minder_proto::record::{Channel, RunningTurn, SessionRecord};
 use minder_proto::snapshot;
 use minder_proto::stamp::Stamp;
@@ -25,8 +26,6 @@ use crate::store::State;
 
 /// How the ledger names the channel.
 pub const CHANNEL: &str = "tmux";
-/// Reason of a `handed` for which no evidence can come: it is given once.
-pub const FINAL: &str = "final";
 
 /// Seconds since a person's key after which a pane is free again. tmux tells whole seconds.
 const QUIET: i64 = 6;
@@ -74,6 +73,8 @@ enum Outcome {
     Held(Hold),
     /// Nothing to type: it was given by another road, or its text is damaged.
     Nothing,
+    /// What has to be written down first could not be: it is tried again, after a pause.
+    Later,
 }
 
 impl Delivery {
@@ -137,6 +138,7 @@ impl Delivery {
         let outcome = self.deliver(&job).await;
         let hold = match outcome {
             Outcome::Submitted | Outcome::Nothing => return false,
+            Outcome::Later => return true,
             Outcome::Held(hold) => hold,
         };
         self.give_up(&job, hold).await;
@@ -172,21 +174,25 @@ impl Delivery {
                     }
                     Err(failed) => Err(failed),
                 },
-                (Act::Claim, _) => {
-                    if !self.claim(job, whole).await {
-                        return Outcome::Nothing;
+                (Act::Claim, _) => match self.claim(job, whole).await {
+                    Ok(true) => Ok(Done::Claimed),
+                    Ok(false) => return Outcome::Nothing,
+                    Err(fault) => {
+                        tracing::debug!(%session, %fault, "a message cannot be made this attempt's yet");
+                        return Outcome::Later;
                     }
-                    Ok(Done::Claimed)
-                }
+                },
                 (Act::Wait(pause), _) => {
                     tokio::time::sleep(pause).await;
                     Ok(Done::Waited)
                 }
                 (Act::Paste, Some(seen)) => job.pane.paste(&line, seen, &buffer).await.map(went),
                 (Act::Enter, Some(seen)) => {
-                    pressed = true;
-                    let shown = machine.collapsed().map_or(mark.as_str(), |_| "");
-                    job.pane.enter(seen, shown).await.map(went)
+                    let shown = machine.collapsed().map_or(mark.as_str(), one_word);
+                    let entered = job.pane.enter(seen, shown).await;
+                    // One that was asked for and of which nothing was heard may have gone in.
+                    pressed |= !matches!(entered, Ok(false));
+                    entered.map(went)
                 }
                 // It looks before it types.
                 (Act::Paste | Act::Enter, None) => Ok(Done::Moved),
@@ -210,7 +216,9 @@ impl Delivery {
         {
             let mut memory = self.memory();
             let word = machine.collapsed().map(|word| (message.id, word.to_owned()));
-            memory.typing.entry(session).or_default().collapsed = word.filter(|_| end != End::Submitted);
+            // Where a person was at the keys, what stands for a paste by the next time may be theirs.
+            let ours = end == End::Held(Hold::NotSubmitted);
+            memory.typing.entry(session).or_default().collapsed = word.filter(|_| ours);
         }
         match end {
             End::Submitted => Outcome::Submitted,
@@ -246,6 +254,7 @@ impl Delivery {
         let shown = job.pane.look().await?;
         let pressed = shown.key_at.map(|at| Stamp::now().as_millis() / 1000 - at);
         let hold = owner::check(&job.record, &shown)
+            .or(self.is_anothers(&job.record, &shown).await.then_some(Hold::WrongProcess))
             .or(shown.in_mode.then_some(Hold::CopyMode))
             .or(shown.shut.then_some(Hold::Unknown))
             .or_else(|| word::hold(&job.record))
@@ -254,14 +263,29 @@ impl Delivery {
         Ok((Look { hold, sight }, shown))
     }
 
+    /// True where no process of the session is known and the terminal's keys go to that of another session: a person may
+    /// have gone over to another conversation in the same program.
+    async fn is_anothers(&self, record: &SessionRecord, shown: &Shown) -> bool {
+        if record.process.is_some() {
+            return false;
+        }
+        let session = record.id;
+        let others = self.store.read(move |state| {
+            let others = state.records().filter(|other| other.id != session);
+            let live = others.filter_map(|other| other.process.clone().filter(|p| p.ended.is_none()));
+            live.collect::<Vec<_>>()
+        });
+        // What cannot be known is no leave.
+        others.await.map_or(true, |others| others.iter().any(|process| owner::is_in_front(process, shown)))
+    }
+
     /// Makes the message this attempt's, if it waits still; from here on no other road gives it.
-    async fn claim(self: &Arc<Self>, job: &Job, whole: bool) -> bool {
+    async fn claim(self: &Arc<Self>, job: &Job, whole: bool) -> Result<bool, Fault> {
         let (session, id) = (job.record.id, job.head.id);
         self.remember_transcript(session).await;
         // Before it is handed: from then on it is nobody else's to give back.
         self.memory().attempts.insert(session, id);
-        let claimed = self
-            .store
+        self.store
             .write(move |txn| {
                 let here = txn.session(session)?;
                 let evidence = here.record.live_binding().is_some_and(|binding| binding.transcript.is_some());
@@ -277,8 +301,7 @@ impl Delivery {
                 txn.receipt(Party::Session(session), id, Receipt::Handed, reason, attempt, Some(CHANNEL))?;
                 Ok(true)
             })
-            .await;
-        claimed.unwrap_or(false)
+            .await
     }
 
     /// What was not submitted is held again, with the reason. A hold is no attempt.
@@ -313,6 +336,12 @@ impl Delivery {
 
 fn went(went: bool) -> Done {
     if went { Done::Went } else { Done::Moved }
+}
+
+/// The longest word of letters and digits of what stands for a paste: tmux looks for it as it stands.
+fn one_word(collapsed: &str) -> &str {
+    let words = collapsed.split(|c: char| !c.is_ascii_alphanumeric());
+    words.max_by_key(|word| word.len()).unwrap_or_default()
 }
 
 fn waits(entry: &queue::Entry) -> bool {

@@ -193,8 +193,8 @@ impl Machine {
     }
 
     fn pasted(&mut self, look: &Look) -> Act {
-        // The composer was empty before: what stands for a paste stands for ours.
-        if let Sight::Composer { content: Content::Collapsed(word), .. } = &look.sight {
+        // The composer was empty before, and nobody is at the keys: what stands for a paste stands for ours.
+        if let (Sight::Composer { content: Content::Collapsed(word), .. }, None) = (&look.sight, look.hold) {
             self.collapsed = Some(word.clone());
         }
         match self.stands(look) {

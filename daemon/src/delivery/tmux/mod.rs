@@ -19,6 +19,6 @@ mod sight;
 mod text;
 mod word;
 
-pub use attempt::{FINAL, Typing};
+pub use attempt::Typing;
 pub use panes::Panes;
 pub use place::settle;

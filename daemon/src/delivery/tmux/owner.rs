@@ -1,7 +1,7 @@
 //! Whether a pane is a session's: the process that has its terminal's keys is that session's harness.
 
 use minder_proto::hold::Hold;
-use minder_proto::record::SessionRecord;
+use minder_proto::record::{Process, SessionRecord};
 
 use super::server::Shown;
 
@@ -18,9 +18,17 @@ pub fn check(record: &SessionRecord, shown: &Shown) -> Option<Hold> {
             }
             _ => Some(Hold::Offline),
         },
+        // The process of its conversation is another conversation's by now.
+        None if record.live_binding().is_some() => Some(Hold::WrongProcess),
         // Nothing was heard of its process: the one in front has to be such a harness.
         None => (system::in_front(shown.pid) != record.harness.as_deref()).then_some(Hold::WrongProcess),
     }
+}
+
+/// True for a process that lives and has the keys of this pane's terminal.
+pub fn is_in_front(process: &Process, shown: &Shown) -> bool {
+    let lives = || crate::identity::process_of(process.pid).is_some_and(|now| now.is(process));
+    system::has_keys(process.pid, &shown.tty) && lives()
 }
 
 /// Linux: `/proc`.

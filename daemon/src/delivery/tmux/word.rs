@@ -33,7 +33,9 @@ fn said(bytes: &[u8]) -> Option<Hold> {
     match file.status.as_str() {
         "busy" => Some(Hold::Busy),
         "waiting" => Some(Hold::Dialog),
-        _ => None,
+        "idle" | "shell" => None,
+        // It says something, and what that is nobody knows.
+        _ => Some(Hold::Unknown),
     }
 }
 
@@ -48,6 +50,7 @@ mod tests {
             (r#"{"status":"shell"}"#, None),
             (r#"{"status":"busy","pid":4}"#, Some(Hold::Busy)),
             (r#"{"status":"waiting","waitingFor":"permission prompt"}"#, Some(Hold::Dialog)),
+            (r#"{"status":"dreaming"}"#, Some(Hold::Unknown)),
             (r#"{"status":7}"#, None),
             ("{}", None),
             ("", None),

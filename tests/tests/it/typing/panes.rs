@@ -1,5 +1,7 @@
 //! What a pane may be, beside what it shows: in copy mode, synchronised with others, another program's, gone.
 
+use minder_proto::event::Receipt;
+
 use super::stage::{PASTE, Stage};
 
 #[test]
@@ -38,6 +40,30 @@ fn nothing_is_typed_into_another_programs_pane_or_one_that_is_gone() {
     // Its process is stopped: another has the terminal.
     let seen = stage.scene.minder(&["attach", "worker", "--json"]).ok();
     assert!(seen.contains(stage.actor.pane().id()), "{seen}");
+}
+
+/// A person goes over to another conversation in the same program: what is for the first is not typed into the second.
+#[test]
+fn nothing_is_typed_into_another_conversation_of_the_same_program() {
+    let stage = Stage::new("");
+    let here = stage.scene.record(stage.id).process.unwrap();
+    stage.say(&["resume another"]);
+    let is_other = |r: &minder_proto::record::SessionRecord| r.bindings.iter().any(|b| b.id == "another");
+    let records = || stage.scene.records();
+    let other = stage.scene.wait(stage.id, "the other", || records().into_iter().find(is_other));
+    assert!(other.process.is_some_and(|process| process.is(&here)));
+    let id = stage.send("hello");
+    stage.held(id, "wrong-process");
+    // Also for a session of which no conversation is known.
+    let pane = format!("{}:{}", stage.tmux.socket().display(), stage.actor.pane().id());
+    stage.scene.minder(&["new", "--label", "blank", "--harness", "claude"]).ok();
+    stage.scene.minder(&["set", "blank", "--channel", "tmux", "--pane", &pane]).ok();
+    let blank = stage.scene.session("blank");
+    let sent = stage.scene.minder(&["send", "blank", "hello"]).ok();
+    let second = stage.scene.sent(blank, &sent);
+    let held = || stage.scene.receipts(blank, second).pop().filter(|r| r.r == Receipt::Held)?.reason;
+    assert_eq!(stage.scene.wait(blank, "held", held), "wrong-process");
+    assert_eq!(stage.actor.input(), "");
 }
 
 #[test]

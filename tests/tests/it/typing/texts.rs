@@ -134,6 +134,8 @@ fn one_at_a_time_in_a_pane_whatever_the_sessions() {
     let stage = Stage::new("");
     let Channel::Tmux { socket, pane } = stage.scene.record(stage.id).channel else { panic!() };
     let seat = format!("{socket}:{pane}");
+    // Nobody else's conversation is known to be in it.
+    stage.scene.minder(&["close", "worker"]).ok();
     let ids: Vec<_> = (0..3)
         .map(|n| {
             let label = format!("other-{n}");
@@ -144,16 +146,14 @@ fn one_at_a_time_in_a_pane_whatever_the_sessions() {
             (id, stage.scene.sent(id, &sent))
         })
         .collect();
-    let own = stage.send("hello");
-    stage.arrives(own);
     for (session, id) in &ids {
         stage.scene.wait_receipt(*session, *id, Receipt::Handed);
     }
-    stage.actor.wait_noted("submitted", 4).unwrap();
+    stage.actor.wait_noted("submitted", 3).unwrap();
     let mut names = stage.submitted();
-    let mut expected: Vec<String> = ids.iter().map(|(_, id)| id.short()).chain([own.short()]).collect();
+    let mut expected: Vec<String> = ids.iter().map(|(_, id)| id.short()).collect();
     names.sort_unstable();
     expected.sort_unstable();
     assert_eq!(names, expected);
-    assert_eq!((stage.count(PASTE), stage.count(ENTER)), (4, 4));
+    assert_eq!((stage.count(PASTE), stage.count(ENTER)), (3, 3));
 }

@@ -194,6 +194,12 @@ fn a_paste_that_is_collapsed_is_ours_where_nothing_stood_before() {
     assert_eq!(pane.run(&mut machine), held(Hold::NotSubmitted));
     assert_eq!((pane.pasted, pane.enters), (1, 3));
     assert_eq!(machine.collapsed(), Some("[Pasted text #1]"));
+    // While a person is at the keys it may be theirs.
+    let mut machine = Machine::new(TEXT.to_owned(), None);
+    let mut pane =
+        Pane { looks: vec![(None, empty()), (Some(Hold::Draft), collapsed())], ..Pane::showing(&[]) };
+    assert_eq!((pane.run(&mut machine), pane.enters), (held(Hold::Draft), 0));
+    assert_eq!(machine.collapsed(), None);
 }
 
 #[test]
