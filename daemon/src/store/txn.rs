@@ -343,24 +343,18 @@ impl<'a> Txn<'a> {
 
     /// Records that a settled message was answered, with where the answer is.
     pub fn answered(&mut self, party: Party, id: MessageId, seq: u64, reason: String) -> Result<(), Fault> {
-        self.late(party, id, seq, Receipt::Answered, reason)
+        self.late((party, id, seq), Receipt::Answered, reason)
     }
 
     /// Records that a message which was seen will have no answer, whose sender waited for one.
     pub fn returned(&mut self, party: Party, id: MessageId, seq: u64, reason: &str) -> Result<(), Fault> {
-        self.late(party, id, seq, Receipt::Returned, reason.to_owned())
+        self.late((party, id, seq), Receipt::Returned, reason.to_owned())
     }
 
-    fn late(
-        &mut self,
-        party: Party,
-        id: MessageId,
-        seq: u64,
-        r: Receipt,
-        reason: String,
-    ) -> Result<(), Fault> {
-        self.append(party, Body::Receipt { id, receipt: r, reason: Some(reason.clone()) })?;
-        let (at, reason) = (self.now, Some(reason));
+    fn late(&mut self, of: (Party, MessageId, u64), r: Receipt, why: String) -> Result<(), Fault> {
+        let (party, id, seq) = of;
+        let (at, reason) = (self.now, Some(why));
+        self.append(party, Body::Receipt { id, receipt: r, reason: reason.clone() })?;
         self.ledger(party, QueueLine { at, id, seq, r, reason, attempt: 0, channel: None, brief: None })
     }
 
