@@ -106,6 +106,11 @@ impl Queue {
         self.by_seq.len()
     }
 
+    /// True where no more than `most` may wait, and do. What was given for good takes nobody's place.
+    pub fn is_full(&self, most: usize) -> bool {
+        self.len() >= most && self.iter().filter(|entry| !entry.is_final()).count() >= most
+    }
+
     /// True if nothing waits.
     pub fn is_empty(&self) -> bool {
         self.by_seq.is_empty()
@@ -200,6 +205,20 @@ mod tests {
                 expires: None,
             }),
         }
+    }
+
+    #[test]
+    fn what_was_given_for_good_takes_nobodys_place() {
+        let (a, b) = (MessageId::now(), MessageId::now());
+        let mut queue = Queue::default();
+        queue.apply(&line(a, 1, Receipt::Queued, 0));
+        queue.apply(&line(b, 2, Receipt::Queued, 0));
+        assert!(queue.is_full(2) && !queue.is_full(3));
+        queue.apply(&line(a, 1, Receipt::Handed, 1));
+        assert!(queue.is_full(2), "evidence may come");
+        let given = QueueLine { reason: Some(FINAL.to_owned()), ..line(a, 1, Receipt::Handed, 1) };
+        queue.apply(&given);
+        assert!(!queue.is_full(2) && queue.is_full(1));
     }
 
     #[test]

@@ -260,13 +260,8 @@ impl<'a> Txn<'a> {
             Party::Session(id) => &self.session(id)?.inbox.queue,
             _ => &self.state.operator.queue,
         };
-        let waiting = match queue.len() {
-            // What was given for good takes nobody's place.
-            all if all >= most => queue.iter().filter(|entry| !entry.is_final()).count(),
-            all => all,
-        };
         // Notices are not refused: a supervisor that is behind must still get every move.
-        if message.about.is_none() && message.from != Party::Minder && waiting >= most {
+        if message.about.is_none() && message.from != Party::Minder && queue.is_full(most) {
             return Err(Fault::new(Kind::Full, format!("the queue is full: {most} messages wait"))
                 .hint("minder queue shows why they wait"));
         }
