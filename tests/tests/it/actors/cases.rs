@@ -8,6 +8,7 @@ use minder_proto::id::{MessageId, SessionId};
 use minder_proto::state::State;
 use minder_tests::fake::stage::Actor;
 use minder_tests::files;
+use minder_tests::process::Process;
 use minder_tests::tmux::Tmux;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -281,4 +282,27 @@ fn g4_without_any_source_it_goes_on_at_the_next_boundary() {
     assert_eq!(cast.scene.record(cast.id).state, State::Working);
     cast.prompt("what is new?");
     cast.seen_once(sent);
+}
+
+/// What a process is called says nothing of whether it lives, and that it was killed is told by the kernel.
+#[test]
+fn f9_who_is_called_otherwise_lives_and_who_is_killed_is_told_of() {
+    let cast = Cast::new("");
+    cast.prompt("work");
+    cast.say(&["title something-else"]);
+    let sent = cast.send("still there?");
+    cast.say(&[r#"tool Bash {"command":"ls"}"#]);
+    cast.seen_once(sent);
+    let record = cast.scene.record(cast.id);
+    let process = record.process.unwrap();
+    assert_eq!((record.state, process.ended), (State::Working, None));
+    let last = cast.scene.last(cast.id);
+    let process = Process::open(u32::try_from(process.pid).unwrap()).unwrap().unwrap();
+    assert!(process.signal(Signal::KILL));
+    let (_, line) = cast.scene.wait_move(cast.id, last, State::Error);
+    assert!(line.note.unwrap().ends_with("is gone"));
+    let waits = cast.send("and now?");
+    cast.scene.wait(cast.id, "the reason", || {
+        cast.scene.road(cast.id, waits).ends_with("held(offline)").then_some(())
+    });
 }

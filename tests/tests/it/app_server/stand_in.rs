@@ -4,9 +4,10 @@
 use minder_proto::event::Receipt;
 use minder_proto::id::{MessageId, SessionId};
 use minder_tests::fake::stage::Server;
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::scene::Scene;
+use crate::scene::{LIMIT, Scene};
 
 /// A session that is the conversation `one` of such a server.
 struct Stage {
@@ -138,4 +139,28 @@ fn c13_a_text_that_comes_just_after_the_end_of_a_turn_starts_one_of_its_own() {
     let told =
         stage.server.noted("taken").iter().filter(|line| line.to_string().contains("one more thing")).count();
     assert_eq!((told, stage.server.noted("turn-begins").len()), (1, 2));
+}
+
+/// Nothing that was sent is known by its sender any more: the thread is read before it is sent again.
+#[test]
+fn c1_a_server_is_given_every_message_once_though_the_daemon_is_killed() {
+    let stage = Stage::new("", "");
+    let mut sent = Vec::new();
+    for round in 0..8 {
+        let id = stage.send(&format!("number {round}"));
+        let daemon = stage.scene.isolated.daemon().unwrap();
+        if round % 2 == 1 {
+            // It was asked to take it; the answer may not have come.
+            let of_it = |line: &Value| line["params"]["clientUserMessageId"] == id.to_string();
+            stage.server.wait(of_it).unwrap();
+        }
+        daemon.signal(Signal::KILL);
+        assert!(daemon.wait(LIMIT));
+        sent.push(id);
+    }
+    stage.scene.minder(&["daemon", "start"]).ok();
+    sent.iter().for_each(|id| stage.reaches(*id, Receipt::Seen));
+    for id in &sent {
+        assert_eq!(stage.taken(*id), ["one"], "{}", stage.scene.road(stage.id, *id));
+    }
 }
