@@ -44,6 +44,7 @@ demo:
 # The tests of the `tests` crate run the programs that the first of these commands builds.
 test:
 	tests/setup.sh
+	rm -rf target/tmp/harnesses
 	$(CARGO) build --locked $(TESTED)
 	$(CARGO) test --locked --no-fail-fast $(TESTED) -- $(TESTS)
 

@@ -41,8 +41,9 @@ impl Pi {
     }
 
     /// An interactive session in a terminal, ready for a prompt.
-    pub fn tui(&self, tmux: &Tmux, name: &str, folder: &Path) -> Result<Pane> {
-        let command = [self.program.clone().into_os_string()];
+    pub fn tui(&self, tmux: &Tmux, name: &str, folder: &Path, args: &[&str]) -> Result<Pane> {
+        let mut command = vec![self.program.clone().into_os_string()];
+        command.extend(args.iter().map(OsString::from));
         let pane = tmux.session(name, folder, &self.environment, &command)?;
         // The line below its input box.
         pane.wait_text(START, "sim-1").context("waiting for Pi's input box")?;

@@ -96,13 +96,20 @@ fn json_of(output: &Output) -> Value {
 /// OpenCode as far as the plugin sees it.
 const OPENCODE: &str = r#"
 const sent = []
+const stored = []
 let hooks
 const client = { session: {
   get: async ({ path }) => ({ data: { id: path.id, directory: "/src", parentID: path.id.startsWith("sub") ? "ses_1" : undefined } }),
   messages: async () => ({ data: [
     { info: { role: "user" }, parts: [{ type: "text", text: "do it" }] },
     { info: { role: "assistant" }, parts: [{ type: "reasoning", text: "hm" }, { type: "text", text: "done" }] } ] }),
-  promptAsync: async ({ path, body }) => { sent.push({ id: path.id, ...body, text: body.parts[0].text }) },
+  promptAsync: async ({ path, body }) => {
+    const { text } = body.parts[0]
+    sent.push({ id: path.id, ...body, text })
+    // It is accepted before it is there.
+    const part = { sessionID: path.id, type: "text", text }
+    setTimeout(() => { stored.push(text); event("message.part.updated", { part }) }, 50)
+  },
 } }
 hooks = await plugin.Minder({ client, directory: "/src" })
 const prompt = async (sessionID, text) => {
@@ -123,6 +130,7 @@ fn opencode_tells_a_turn_and_brings_what_comes_back() {
         "{OPENCODE}
 const parts = await prompt('ses_1', 'do it')
 await hooks['tool.execute.after']({{ sessionID: 'ses_1', tool: 'bash', args: {{ command: 'ls' }} }}, {{}})
+const had = [...stored]
 await event('permission.asked', {{ sessionID: 'ses_1', permission: 'bash', patterns: ['rm -rf build/'], metadata: {{}} }})
 await event('permission.replied', {{ sessionID: 'ses_1', reply: 'once' }})
 await event('session.idle', {{ sessionID: 'ses_1' }})
@@ -140,9 +148,10 @@ await event('session.error', {{ sessionID: 'ses_1', error: {{ name: 'APIError', 
 const env = {{}}
 await hooks['shell.env']({{ sessionID: 'ses_1' }}, {{ env }})
 await event('session.deleted', {{ info: {{ id: 'ses_1' }} }})
-console.log(JSON.stringify({{ parts, sent, env }}))"
+console.log(JSON.stringify({{ parts, sent, env, had }}))"
     );
     let seen = json_of(&bench.drive("opencode", &driver));
+    assert_eq!(seen["had"], json!(["[minder] at the tool"]), "the next step has it");
     let expected = [
         "SessionStart",
         "UserPromptSubmit",

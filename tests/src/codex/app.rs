@@ -23,13 +23,31 @@ impl AppServer {
     /// Starts one. Its socket is not where Codex has it by itself.
     pub fn start(isolated: &Isolated, codex: &Codex, limit: Duration) -> Result<Self> {
         let socket = isolated.root().join("codex.sock");
+        let place = format!("unix://{}", socket.display());
+        Self::listening(isolated, codex, socket, &place, limit)
+    }
+
+    /// Starts the one in which Codex's terminals hold their conversations: they find it where it listens by itself.
+    pub fn of_terminals(isolated: &Isolated, codex: &Codex, limit: Duration) -> Result<Self> {
+        let socket = isolated.home().join(".codex/app-server-control/app-server-control.sock");
+        std::fs::create_dir_all(socket.parent().context("it is in a folder")?)?;
+        Self::listening(isolated, codex, socket, "unix://", limit)
+    }
+
+    fn listening(
+        isolated: &Isolated,
+        codex: &Codex,
+        socket: PathBuf,
+        place: &str,
+        limit: Duration,
+    ) -> Result<Self> {
         let mut command = isolated.command(codex.program()?);
-        command.envs(codex.environment()).arg("app-server").arg("--listen");
-        command.arg(format!("unix://{}", socket.display()));
+        command.envs(codex.environment()).args(["app-server", "--listen", place]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let server = Self { child: command.spawn().context("codex app-server")?, socket };
         let found = || UnixStream::connect(&server.socket).ok().map(drop);
-        files::wait_for(isolated.root(), limit, found)?;
+        let folder = server.socket.parent().context("it is in a folder")?;
+        files::wait_for(folder, limit, found)?;
         Ok(server)
     }
 
@@ -43,6 +61,11 @@ impl Drop for AppServer {
         // Both fail only if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // Its socket is a link to one outside of all homes, which it leaves there with a lock beside it.
+        if let Ok(own) = std::fs::read_link(&self.socket) {
+            let _ = std::fs::remove_file(&own);
+            let _ = std::fs::remove_file(own.with_extension("lock"));
+        }
     }
 }
 

@@ -2,72 +2,124 @@
 //! session, when a message gets in, and what is evidence that it did.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use minder_proto::event::Receipt;
 use minder_proto::id::SessionId;
 use minder_proto::state::State;
-use minder_tests::codex::Codex;
+use minder_tests::codex::{AppServer, Codex};
 use minder_tests::model::Model;
 use minder_tests::tmux::{Pane, Tmux};
 use rustix::process::Signal;
 
+use crate::matrix::{Cell, Harness, proven};
 use crate::scene::{LIMIT, Scene};
+
+/// Hooks as somebody wrote them by hand.
+const HOOKS: &str = r#"{ "description": "mine",
+  "hooks": {"Stop" : [ {"hooks": [ {"type": "command", "command": "true"} ]} ] }
+}
+"#;
+
+/// The user's review of the hooks, and no server that would outlive the test: such a one has its conversation in itself.
+const ALONE: [&str; 3] = ["--dangerously-bypass-hook-trust", "-c", "features.daemon_auto_start=false"];
+
+/// What asks for approval.
+const ESCALATED: &str = r#"{"cmd":"echo x","sandbox_permissions":"require_escalated","justification":"why"}"#;
 
 /// Codex, its model and its user's minder. The fields end in this order.
 struct Stage {
     pane: Pane,
-    _tmux: Tmux,
+    server: Option<AppServer>,
+    tmux: Tmux,
+    codex: Codex,
     model: Model,
     scene: Scene,
+    folder: PathBuf,
 }
 
 impl Stage {
-    fn new(options: &[&str]) -> Self {
+    /// A terminal that holds its conversation itself.
+    fn alone(options: &[&str]) -> Self {
+        Self::new(&[&ALONE, options].concat(), false)
+    }
+
+    /// A terminal before the server that holds its conversation, as it is by default; its user reviews the hooks in it.
+    fn before_its_server(options: &[&str]) -> Self {
+        let stage = Self::new(options, true);
+        stage.pane.wait_text(LIMIT, "Hooks need review").unwrap();
+        let chosen = |screen: &str| screen.contains("\u{203a} 2. Trust all").then_some(());
+        stage.press("2", chosen);
+        stage.press("Enter", |screen| (!screen.contains("2. Trust all")).then_some(()));
+        stage.pane.wait_text(LIMIT, "Ask Codex to do anything").unwrap();
+        stage
+    }
+
+    fn new(options: &[&str], served: bool) -> Self {
         let scene = Scene::new();
         let model = Model::start().unwrap();
         let folder = scene.isolated.project("worker").unwrap();
         std::fs::create_dir_all(&folder).unwrap();
         let codex = Codex::new(&scene.isolated, &model, &[&folder]).unwrap();
+        std::fs::write(scene.isolated.home().join(".codex/hooks.json"), HOOKS).unwrap();
         scene.minder(&["hooks", "install", "codex"]).ok();
         // What the first hook would leave for a daemon that it starts makes no session.
         scene.minder(&["daemon", "start"]).ok();
+        let server = served.then(|| AppServer::of_terminals(&scene.isolated, &codex, LIMIT).unwrap());
         let tmux = Tmux::start(&scene.isolated).unwrap();
-        let environment: Vec<(OsString, OsString)> = codex.environment().collect();
-        // The user's review of the hooks; and no server of its own that would outlive the test.
-        // A new session in tmux has the path of whoever asked for it.
-        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap();
-        let program = std::env::split_paths(&path).next().unwrap().join("codex");
-        let fixed = [
-            program.to_str().unwrap(),
-            "--dangerously-bypass-hook-trust",
-            "-c",
-            "features.daemon_auto_start=false",
-        ];
-        let command: Vec<OsString> = fixed.iter().chain(options).map(OsString::from).collect();
-        let pane = tmux.session("worker", &folder, &environment, &command).unwrap();
-        pane.wait_text(LIMIT, "OpenAI Codex").unwrap();
-        pane.wait_text(LIMIT, "›").unwrap();
-        Self { pane, _tmux: tmux, model, scene }
+        let pane = terminal(&codex, &tmux, "worker", &folder, options);
+        Self { pane, server, tmux, codex, model, scene, folder }
     }
 
     fn prompt(&self, text: &str) {
-        self.pane.paste(text).unwrap();
-        let beginning: String = text.chars().take(30).collect();
-        self.pane.wait_text(LIMIT, &beginning).unwrap();
-        self.pane.key("Enter").unwrap();
+        prompt(&self.pane, text);
     }
 
     fn send(&self, to: SessionId, words: &str) -> minder_proto::id::MessageId {
         let printed = self.scene.minder(&["send", "worker", words]).ok();
         self.scene.sent(to, &printed)
     }
+
+    /// Presses a key until it is taken: a dialog takes none in its first moments.
+    fn press(&self, key: &str, taken: impl Fn(&str) -> Option<()>) {
+        let taken = (0..20).any(|_| {
+            self.pane.key(key).unwrap();
+            self.pane.wait_screen(Duration::from_secs(1), &taken).is_ok()
+        });
+        assert!(taken, "{}", self.pane.screen().unwrap());
+    }
+
+    /// Answers Codex's dialog.
+    fn allow(&self) {
+        self.pane.wait_text(LIMIT, "Yes, proceed").unwrap();
+        self.press("y", |screen| (!screen.contains("Yes, proceed")).then_some(()));
+    }
+}
+
+/// Starts Codex in a terminal.
+fn terminal(codex: &Codex, tmux: &Tmux, name: &str, folder: &std::path::Path, options: &[&str]) -> Pane {
+    let environment: Vec<(OsString, OsString)> = codex.environment().collect();
+    let program = codex.program().unwrap();
+    let mut command = vec![program.into_os_string()];
+    command.extend(options.iter().map(OsString::from));
+    let pane = tmux.session(name, folder, &environment, &command).unwrap();
+    pane.wait_text(LIMIT, "OpenAI Codex").unwrap();
+    pane.wait_text(LIMIT, "\u{203a}").unwrap();
+    pane
+}
+
+fn prompt(pane: &Pane, text: &str) {
+    pane.paste(text).unwrap();
+    let beginning: String = text.chars().take(30).collect();
+    pane.wait_text(LIMIT, &beginning).unwrap();
+    pane.key("Enter").unwrap();
 }
 
 #[test]
 #[cfg_attr(not(codex), ignore = "needs Codex: run tests/setup.sh")]
 fn codex_is_a_session_that_is_told_of_and_reached_at_its_boundaries() {
-    let stage = Stage::new(&[]);
+    let stage = Stage::alone(&[]);
     let scene = &stage.scene;
     stage.prompt("first work [[gate one]] [[sh echo tool]] [[say all done]]");
     let id = scene.session("worker");
@@ -112,31 +164,116 @@ fn codex_is_a_session_that_is_told_of_and_reached_at_its_boundaries() {
     assert!(stage.pane.process().signal(Signal::KILL));
     let (_, gone) = scene.wait_move(id, seq, State::Error);
     assert!(gone.note.is_some_and(|note| note.starts_with("codex (pid ")));
+    proven(Harness::Codex, &[Cell::Registration, Cell::Turn, Cell::Busy, Cell::Kill]);
 }
 
 #[test]
 #[cfg_attr(not(codex), ignore = "needs Codex: run tests/setup.sh")]
 fn a_message_waits_for_the_answer_to_codexs_dialog() {
-    let stage = Stage::new(&["-a", "on-request", "-s", "read-only"]);
+    let stage = Stage::alone(&["-a", "on-request", "-s", "read-only"]);
     let scene = &stage.scene;
-    let call = r#"{"cmd":"echo x","sandbox_permissions":"require_escalated","justification":"why"}"#;
-    stage.prompt(&format!("ask me [[tool exec_command {call}]] [[say all done]]"));
+    stage.prompt(&format!("ask me [[tool exec_command {ESCALATED}]] [[say all done]]"));
     let id = scene.session("worker");
     let (seq, asks) = scene.wait_move(id, 0, State::Asking);
     assert_eq!(asks.note.as_deref(), Some("permission: Bash echo x"));
     let sent = stage.send(id, "after the dialog");
     assert_eq!(scene.wait_receipt(id, sent, Receipt::Held).reason.as_deref(), Some("dialog"));
-    stage.pane.wait_text(LIMIT, "Yes, proceed").unwrap();
-    // A dialog takes no key in its first moments.
-    let gone = |screen: &str| (!screen.contains("Yes, proceed")).then_some(());
-    let taken = (0..20).any(|_| {
-        stage.pane.key("y").unwrap();
-        stage.pane.wait_screen(Duration::from_secs(1), gone).is_ok()
-    });
-    assert!(taken, "{}", stage.pane.screen().unwrap());
+    stage.allow();
     let (seq, _) = scene.wait_move(id, seq, State::Working);
     stage.model.wait_for_text(LIMIT, "after the dialog").unwrap();
     scene.wait_move(id, seq, State::Idle);
     scene.wait_receipt(id, sent, Receipt::Answered);
     assert_eq!(scene.road(id, sent), "queued, held(dialog), handed, seen, answered");
+    proven(Harness::Codex, &[Cell::Dialog]);
+}
+
+#[test]
+#[cfg_attr(not(codex), ignore = "needs Codex: run tests/setup.sh")]
+fn a_terminal_before_its_server_is_woken_at_rest_and_reached_at_work_and_after_a_dialog() {
+    let mut stage = Stage::before_its_server(&["-a", "on-request", "-s", "read-only"]);
+    let scene = &stage.scene;
+    stage.prompt("first work [[say all done]]");
+    let id = scene.session("worker");
+    let (seq, _) = scene.wait_move(id, 0, State::Idle);
+    let asked = scene.minder(&["send", "worker", "--wait", "and now? [[say woken]]"]);
+    assert_eq!((asked.code, asked.stdout.as_str()), (0, "woken\n"), "{asked:?}\n{}", scene.history(id));
+    stage.pane.wait_text(LIMIT, "\u{2022} woken").unwrap();
+    let (seq, _) = scene.wait_move(id, seq, State::Idle);
+
+    // At work: with the next tool result.
+    stage.prompt("second work [[gate two]] [[sh echo tool]] [[say through]]");
+    let (seq, _) = scene.wait_move(id, seq, State::Working);
+    let busy = stage.send(id, "by the way");
+    scene.wait_receipt(id, busy, Receipt::Handed);
+    stage.model.open("two");
+    scene.wait_receipt(id, busy, Receipt::Seen);
+    let (seq, _) = scene.wait_move(id, seq, State::Idle);
+
+    // At a dialog: nothing before its answer.
+    stage.prompt(&format!("third work [[tool exec_command {ESCALATED}]] [[say asked]]"));
+    let (seq, _) = scene.wait_move(id, seq, State::Asking);
+    let sent = stage.send(id, "after the dialog");
+    assert_eq!(scene.wait_receipt(id, sent, Receipt::Held).reason.as_deref(), Some("dialog"));
+    stage.allow();
+    scene.wait_receipt(id, sent, Receipt::Seen);
+    let (seq, _) = scene.wait_move(id, seq, State::Idle);
+    for text in ["and now?", "by the way", "after the dialog"] {
+        let heard = stage.model.requests().iter().map(|r| r.count(text)).max();
+        assert_eq!(heard, Some(1), "{text}: {}", scene.history(id));
+    }
+
+    // What it watches wakes it.
+    scene.minder(&["new", "--label", "api"]).ok();
+    scene.minder(&["--as", "worker", "watch", "api"]).ok();
+    scene.minder(&["--as", "api", "state", "review", "--note", "PR 12"]).ok();
+    stage.model.wait_for_text(LIMIT, "review \u{2014} PR 12").unwrap();
+    let notice = scene.notices(id, scene.session("api")).pop().unwrap();
+    scene.wait_receipt(id, notice.id, Receipt::Seen);
+    stage.pane.wait_text(LIMIT, "[minder] watch:").unwrap();
+    stage.pane.wait_text(LIMIT, "Ask Codex to do anything").unwrap();
+
+    // The server dies at work, and with it the conversation's process.
+    let seq = seq.max(scene.last(id));
+    stage.prompt("fourth work [[gate four]]");
+    let (seq, _) = scene.wait_move(id, seq, State::Working);
+    drop(stage.server.take());
+    stage.scene.wait_move(id, seq, State::Error);
+    proven(Harness::Codex, &[Cell::Idle, Cell::Busy, Cell::Dialog, Cell::Notice, Cell::Kill]);
+}
+
+#[test]
+#[cfg_attr(not(codex), ignore = "needs Codex: run tests/setup.sh")]
+fn codex_goes_on_under_another_id_and_in_another_process_as_the_same_session() {
+    let stage = Stage::alone(&[]);
+    let scene = &stage.scene;
+    stage.prompt("remember this [[say I do]]");
+    let id = scene.session("worker");
+    let (seq, _) = scene.wait_move(id, 0, State::Idle);
+    stage.pane.type_text("/clear").unwrap();
+    stage.pane.wait_text(LIMIT, "start a new chat").unwrap();
+    stage.pane.key("Enter").unwrap();
+    let fresh = |screen: &str| (!screen.contains("I do")).then_some(());
+    stage.pane.wait_screen(LIMIT, fresh).unwrap();
+    stage.pane.wait_text(LIMIT, "Ask Codex to do anything").unwrap();
+    stage.prompt("who are you? [[say another]]");
+    let (seq, _) = scene.wait_move(id, seq, State::Idle);
+    let record = scene.record(id);
+    let [old, new] = &record.bindings[..] else { panic!("{record:?}") };
+    assert!(old.id != new.id && old.until.is_some() && new.why == "clear", "{record:?}");
+
+    assert!(stage.pane.process().signal(Signal::KILL));
+    scene.wait_record(id, "its end", |r| r.process.as_ref().is_some_and(|p| p.ended.is_some()));
+    let options = [&["resume", &new.id], &ALONE[..]].concat();
+    let again = terminal(&stage.codex, &stage.tmux, "again", &stage.folder, &options);
+    again.wait_text(LIMIT, "Ask Codex to do anything").unwrap();
+    prompt(&again, "and again? [[say the same]]");
+    scene.wait_move(id, seq, State::Idle);
+    let record = scene.record(id);
+    assert_eq!(record.process.map(|p| p.pid), i32::try_from(again.process().pid()).ok());
+    assert_eq!((scene.records().len(), record.bindings.len()), (1, 2));
+
+    scene.minder(&["hooks", "uninstall", "codex"]).ok();
+    let left = std::fs::read_to_string(scene.isolated.home().join(".codex/hooks.json")).unwrap();
+    assert_eq!(left, HOOKS);
+    proven(Harness::Codex, &[Cell::Resume, Cell::Uninstall]);
 }

@@ -22,6 +22,7 @@ mod j_damage;
 mod j_restart;
 mod j_text;
 mod launches;
+mod matrix;
 mod plugins;
 mod queues;
 mod queues_crash;

@@ -19,7 +19,7 @@ const OLDEST: (u32, u32) = (3, 0);
 
 /// What a pane is asked for, in the order in which it is told.
 const FIELDS: &str = "pane #{pane_id} #{pane_pid} #{pane_tty} #{pane_dead} #{pane_in_mode} #{pane_input_off} \
-    #{pane_synchronized} #{cursor_x} #{cursor_y} #{cursor_flag} #{version}";
+    #{pane_synchronized} #{cursor_x} #{cursor_y} #{cursor_flag} #{version} #{session_activity}";
 /// And each client: when it had a key last, whether it has keys at all, and the pane that they go to.
 const CLIENT: &str = "client #{client_activity} #{client_control_mode} #{client_readonly} #{pane_id}";
 
@@ -49,6 +49,8 @@ pub struct Shown {
     pub version: String,
     /// When a person's key went to it last, in seconds of the wall clock.
     pub key_at: Option<i64>,
+    /// The second of the last key of anybody in the session that the pane is in, as tmux told it.
+    pub touched: u64,
     /// What it shows.
     pub screen: Screen,
 }
@@ -69,7 +71,9 @@ impl Shown {
     fn parse(said: &str, pane: &str) -> Option<Self> {
         let (head, mut rest) = said.split_once('\n')?;
         let fields: Vec<&str> = head.split(' ').collect();
-        let ["pane", id, pid, tty, dead, mode, off, synchronized, x, y, cursor, version] = fields[..] else {
+        let ["pane", id, pid, tty, dead, mode, off, synchronized, x, y, cursor, version, touched] =
+            fields[..]
+        else {
             return None;
         };
         if id != pane {
@@ -96,18 +100,22 @@ impl Shown {
             shut: set(off) || set(synchronized),
             version: version.to_owned(),
             key_at,
+            touched: touched.parse().ok()?,
             screen: Screen::parse(screen, (x.parse().ok()?, y.parse().ok()?), cursor == "1"),
         })
     }
 
-    /// What has to hold for text or a key to go in, in tmux's own terms: all of this as it was looked at.
+    /// What has to hold for text or a key to go in, in tmux's own terms: all of this as it was looked at. A key that a
+    /// person pressed since then is known to tmux before the harness has shown it: where somebody's last key is some
+    /// seconds old, as it has to be, the next one is in another second.
     fn unmoved(&self) -> String {
         let (x, y) = self.screen.cursor;
         format!(
             "#{{==:#{{pane_pid}} #{{pane_dead}} #{{pane_in_mode}} #{{pane_input_off}} #{{pane_synchronized}} \
-             #{{cursor_x}} #{{cursor_y}} #{{cursor_flag}},{} 0 0 0 0 {x} {y} {}}}",
+             #{{cursor_x}} #{{cursor_y}} #{{cursor_flag}} #{{session_activity}},{} 0 0 0 0 {x} {y} {} {}}}",
             self.pid,
-            u8::from(self.screen.cursor_shows)
+            u8::from(self.screen.cursor_shows),
+            self.touched
         )
     }
 }
@@ -223,25 +231,25 @@ mod tests {
 
     #[test]
     fn what_tmux_says_is_read_and_what_looks_like_it_on_the_screen_is_not() {
-        let said = "pane %3 41 /dev/pts/5 0 0 0 0 2 1 0 3.3a\n\
+        let said = "pane %3 41 /dev/pts/5 0 0 0 0 2 1 0 3.3a 77\n\
             client 100 0 0 %3\nclient 900 1 0 %3\nclient 901 0 1 %3\nclient 902 0 0 %4\nclient 101 0 0 %3\n\
             screen\nclient 999 0 0 %3\n\u{276f} x\n";
         let shown = Shown::parse(said, "%3").unwrap();
         assert_eq!((shown.pid, shown.tty.as_str(), shown.key_at), (41, "/dev/pts/5", Some(101)));
         assert_eq!((shown.dead, shown.in_mode, shown.shut), (false, false, false));
         assert_eq!((shown.screen.row(0), shown.screen.cursor), ("client 999 0 0 %3", (2, 1)));
-        assert!(shown.unmoved().ends_with(",41 0 0 0 0 2 1 0}"), "{}", shown.unmoved());
+        assert!(shown.unmoved().ends_with(",41 0 0 0 0 2 1 0 77}"), "{}", shown.unmoved());
         for (said, what) in [
-            ("pane %4 41 /dev/pts/5 0 0 0 0 2 1 0 3.3a\nscreen\n", "another pane"),
-            ("pane            3.3a\nscreen\n", "no pane"),
-            ("pane %3 41 /dev/pts/5 0 0 0 0 2 1 0 3.3a\n", "no screen"),
+            ("pane %4 41 /dev/pts/5 0 0 0 0 2 1 0 3.3a 77\nscreen\n", "another pane"),
+            ("pane            3.3a \nscreen\n", "no pane"),
+            ("pane %3 41 /dev/pts/5 0 0 0 0 2 1 0 3.3a 77\n", "no screen"),
             ("", "nothing"),
         ] {
             assert_eq!(Shown::parse(said, "%3"), None, "{what}");
         }
         for flags in ["1 0 0 0", "0 1 0 0", "0 0 1 0", "0 0 0 1"] {
-            let shown =
-                Shown::parse(&format!("pane %3 41 /dev/pts/5 {flags} 2 1 1 3.3a\nscreen\n"), "%3").unwrap();
+            let shown = Shown::parse(&format!("pane %3 41 /dev/pts/5 {flags} 2 1 1 3.3a 77\nscreen\n"), "%3")
+                .unwrap();
             assert!(shown.dead || shown.in_mode || shown.shut);
         }
     }

@@ -21,6 +21,8 @@ pub struct Habits {
     pub lines: bool,
     lose_head: usize,
     lose_tail: usize,
+    /// Each frame ends in a question to the terminal.
+    pub confirms: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +55,7 @@ impl Default for Habits {
             lines: false,
             lose_head: 0,
             lose_tail: 0,
+            confirms: false,
         }
     }
 }
@@ -72,6 +75,7 @@ impl Habits {
             Habit::Lines(on) => self.lines = *on,
             Habit::LoseHead(many) => self.lose_head = *many,
             Habit::LoseTail(many) => self.lose_tail = *many,
+            Habit::Confirms(on) => self.confirms = *on,
         }
     }
 

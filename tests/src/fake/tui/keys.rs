@@ -16,6 +16,8 @@ pub enum Key {
     Tab,
     /// Ctrl with a letter.
     Control(char),
+    /// The terminal's answer to the question whether it is there.
+    Answer,
     /// A sequence that means nothing here.
     Other,
 }
@@ -111,6 +113,7 @@ fn sequence(bytes: &[u8], brackets: bool) -> (Key, usize) {
     let key = match &bytes[2..end] {
         b"A" => Key::Up,
         b"B" => Key::Down,
+        b"0n" => Key::Answer,
         _ => Key::Other,
     };
     (key, end)

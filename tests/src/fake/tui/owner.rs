@@ -1,5 +1,6 @@
 //! The thread that owns the screen: it takes keys, steps and news of the conversation, and draws what came of them.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,8 @@ use super::step::{Habit, Step, Talk};
 use super::terminal;
 use crate::fake::run::record::{Record, escape};
 
+/// The question to a terminal whether it is there; it answers when all before it is on its screen.
+const ASK: &[u8] = b"\x1b[5n";
 /// How long a spinner stands still.
 const TICK: Duration = Duration::from_millis(150);
 /// How much of the composer a frame's line in the record has, in characters.
@@ -74,6 +77,8 @@ struct Owner {
     text_at: Option<Instant>,
     interrupts: u32,
     frames: u64,
+    /// Frames to which the terminal has not answered yet.
+    unconfirmed: VecDeque<u64>,
 }
 
 /// Starts it.
@@ -100,6 +105,7 @@ pub fn start(record: Record, events: Sender<Event>, coming: Receiver<Event>, job
         text_at: None,
         interrupts: 0,
         frames: 0,
+        unconfirmed: VecDeque::new(),
     };
     std::thread::spawn(move || owner.run(&coming));
 }
@@ -277,6 +283,13 @@ impl Owner {
             return;
         }
         for key in self.decoder.feed(bytes, self.habits.brackets) {
+            if key == Key::Answer {
+                // What came in before this was sent before the terminal had that frame.
+                if let Some(number) = self.unconfirmed.pop_front() {
+                    self.record.note("shown", json!({ "number": number }));
+                }
+                continue;
+            }
             if key != Key::Control('c') {
                 self.interrupts = 0;
             }
@@ -350,7 +363,7 @@ impl Owner {
             },
             Key::Escape if self.habits.normal.is_some() => self.habits.normal = Some(true),
             Key::Escape => self.job(Job::Step(Talk::Escape, None)),
-            Key::Up | Key::Down | Key::Tab | Key::Control(_) | Key::Other => {}
+            Key::Up | Key::Down | Key::Tab | Key::Control(_) | Key::Answer | Key::Other => {}
         }
     }
 
@@ -483,5 +496,9 @@ impl Owner {
             json!({ "number": self.frames, "shows": self.screen.name(), "composer": composer,
                 "busy": self.busy_since.is_some() }),
         );
+        if self.habits.confirms {
+            self.unconfirmed.push_back(self.frames);
+            terminal::write(ASK);
+        }
     }
 }

@@ -54,6 +54,8 @@ pub enum Habit {
     Lines(bool),
     LoseHead(usize),
     LoseTail(usize),
+    /// The terminal is asked to answer to each frame.
+    Confirms(bool),
 }
 
 /// What concerns the conversation behind the composer.
@@ -167,6 +169,7 @@ pub fn parse(word: &str, rest: &str) -> Result<Option<Step>> {
             let (how, time) = rest.split_once(' ').context("not-ready swallows|text SPAN")?;
             return habit(Habit::NotReady(span(time)?, one_of(how, "swallows", "text")?));
         }
+        "confirm" => return habit(Habit::Confirms(on(rest)?)),
         "line-mode" => return habit(Habit::Lines(on(rest)?)),
         "lose" => {
             let (what, many) = rest.split_once(' ').context("lose head|tail CHARACTERS")?;

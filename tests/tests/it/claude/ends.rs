@@ -6,6 +6,7 @@ use minder_tests::{files, process};
 use rustix::process::Signal;
 
 use super::stage::Stage;
+use crate::matrix::{Cell, Harness, proven};
 use crate::scene::LIMIT;
 
 #[test]
@@ -33,6 +34,7 @@ fn i3_a_conversation_that_is_cleared_is_the_same_session() {
     assert_eq!(stage.heard(&worker, "remember"), 0);
     assert_eq!(stage.heard(&worker, "who are you?"), 1);
     scene.wait_move(worker.id, seq, State::Idle);
+    proven(Harness::Claude, &[Cell::Resume]);
 }
 
 #[test]
@@ -71,6 +73,7 @@ fn h8_a_process_that_is_killed_at_work_is_an_error_and_its_conversation_goes_on_
     again.process().signal(Signal::TERM);
     scene.wait_record(worker.id, "its end", |r| r.process.as_ref().is_some_and(|p| p.ended.is_some()));
     assert_eq!(scene.path(worker.id), stood);
+    proven(Harness::Claude, &[Cell::Kill, Cell::Resume]);
 }
 
 #[test]

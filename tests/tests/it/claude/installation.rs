@@ -8,6 +8,7 @@ use minder_tests::files;
 use serde_json::Value;
 
 use super::stage::Stage;
+use crate::matrix::{Cell, Harness, proven};
 use crate::scene::LIMIT;
 
 /// Settings as somebody wrote them by hand. Their hook tells the test that Claude Code has read them anew.
@@ -41,6 +42,7 @@ fn o2_hooks_that_come_while_it_runs_act_from_its_next_prompt_and_go_without_a_tr
 
     scene.minder(&["hooks", "uninstall", "claude"]).ok();
     assert_eq!(std::fs::read_to_string(stage.claude.settings()).unwrap(), SETTINGS);
+    proven(Harness::Claude, &[Cell::Uninstall]);
 }
 
 #[test]

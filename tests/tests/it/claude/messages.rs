@@ -5,6 +5,7 @@ use minder_proto::event::Receipt;
 use minder_proto::state::State;
 
 use super::stage::Stage;
+use crate::matrix::{Cell, Harness, proven};
 use crate::scene::LIMIT;
 
 #[test]
@@ -31,6 +32,7 @@ fn an_idle_session_is_woken_by_a_message_and_its_turn_answers_it() {
     let cause = scene.moves(worker.id)[0].1.cause;
     assert_eq!(cause, Some(id));
     assert_eq!(scene.record(worker.id).title, "worker", "a title comes from what its person says");
+    proven(Harness::Claude, &[Cell::Idle]);
 }
 
 #[test]
@@ -77,6 +79,7 @@ fn a_message_joins_a_busy_turn_at_the_next_tool_result_or_keeps_it_from_ending()
     assert_eq!(between, 0, "{}", scene.history(worker.id));
     scene.wait_move(worker.id, seq, State::Idle);
     assert_eq!((stage.heard(&worker, "by the way"), stage.heard(&worker, "one more thing")), (1, 1));
+    proven(Harness::Claude, &[Cell::Busy]);
 }
 
 #[test]
@@ -120,4 +123,8 @@ fn nothing_is_given_while_a_dialog_is_open_and_all_of_it_after_the_answer() {
     let (_, line) = scene.wait_move(worker.id, seq, State::Idle);
     assert_eq!(line.note.as_deref(), Some("thanks"));
     assert_eq!(stage.heard(&worker, "when you can"), 1);
+    let states: Vec<State> = scene.path(worker.id).into_iter().map(|(state, _)| state).collect();
+    let turn = [State::Working, State::Asking, State::Working, State::Idle];
+    assert_eq!(states, [turn, turn].concat());
+    proven(Harness::Claude, &[Cell::Turn, Cell::Dialog]);
 }

@@ -6,6 +6,7 @@ use minder_proto::state::State;
 use serde_json::Value;
 
 use super::stage::{Actor, Stage};
+use crate::matrix::{Cell, Harness, proven};
 use crate::scene::LIMIT;
 
 /// Makes the supervisor watch the worker, through its own shell tool, and end its turn.
@@ -82,6 +83,7 @@ fn the_end_of_a_workers_turn_wakes_its_supervisor_once_and_ends_a_wait() {
     assert_eq!(between, 0, "{}", scene.history(supervisor.id));
     assert_eq!(stage.heard(&supervisor, "The tests are green.\nNothing else."), 1);
     assert_eq!(scene.notices(worker.id, supervisor.id), [], "nobody watches the supervisor");
+    proven(Harness::Claude, &[Cell::Registration, Cell::Notice]);
 }
 
 #[test]

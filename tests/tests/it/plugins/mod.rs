@@ -11,7 +11,9 @@ use minder_tests::model::Model;
 use minder_tests::opencode::Server;
 use minder_tests::pi::{self, Pi};
 use minder_tests::tmux::Tmux;
+use rustix::process::Signal;
 
+use crate::matrix::{Cell, Harness, proven};
 use crate::scene::{LIMIT, Scene};
 
 static TURN: Mutex<()> = Mutex::new(());
@@ -31,6 +33,31 @@ fn scene(harness: &str) -> (Arc<Scene>, Model, PathBuf) {
     // Of what was left for a daemon that was not up nothing tells whether somebody sits there.
     scene.minder(&["daemon", "start"]).ok();
     (scene, model, folder)
+}
+
+/// Lets the session that works watch another, whose news has to wake it.
+fn is_told_of_another(scene: &Scene, model: &Model) {
+    let id = scene.session("worker");
+    scene.minder(&["new", "--label", "api"]).ok();
+    scene.minder(&["--as", "worker", "watch", "api"]).ok();
+    scene.minder(&["--as", "api", "state", "review", "--note", "PR 12"]).ok();
+    model.wait_for_text(LIMIT, "\u{2014} PR 12").unwrap();
+    let notice = scene.notices(id, scene.session("api")).pop().unwrap();
+    scene.wait_receipt(id, notice.id, Receipt::Seen);
+}
+
+/// Sends a message to a session at work, opens the gate at which its turn stands, and waits for the end of both.
+fn is_reached_at_work(scene: &Scene, model: &Model, begun: u64) {
+    let id = scene.session("worker");
+    let (seq, _) = scene.wait_move(id, begun, State::Working);
+    let sent = scene.minder(&["send", "worker", "a word [[say heard]]"]).ok();
+    let sent = scene.sent(id, &sent);
+    model.open("go");
+    scene.wait_receipt(id, sent, Receipt::Answered);
+    scene.wait_move(id, seq, State::Idle);
+    model.wait_for_text(LIMIT, "a word").unwrap();
+    let heard = model.requests().iter().map(|r| r.count("a word")).max();
+    assert_eq!(heard, Some(1), "{}", scene.history(id));
 }
 
 /// What a tool of a session runs to find out who it is.
@@ -68,13 +95,41 @@ fn opencode_is_a_session_from_its_first_prompt_to_its_end() {
     scene.wait_receipt(id, sent, Receipt::Answered);
     assert!(folder.join("it").exists());
 
+    // Busy: it is given in the same turn.
+    scene.wait_move(id, asking, State::Idle);
+    let begun = scene.last(id);
+    server.prompt(&conversation, "[[gate go]] [[sh echo busy]] [[say over]]").unwrap();
+    is_reached_at_work(&scene, &model, begun);
+    is_told_of_another(&scene, &model);
+    scene.wait_record(id, "rest", |r| r.turn.is_none());
+
     // It dies in a turn.
     server.prompt(&conversation, "think [[hang]]").unwrap();
     let (working, _) = scene.wait_move(id, scene.last(id), State::Working);
     server.kill().unwrap();
-    scene.wait_move(id, working, State::Error);
+    let (seq, _) = scene.wait_move(id, working, State::Error);
+
+    // Its conversation is taken up again.
+    let server = Server::start(&scene.isolated, &model, &folder).unwrap();
+    server.prompt(&conversation, "still there? [[say the same]]").unwrap();
+    scene.wait_move(id, seq, State::Idle);
+    assert_eq!(scene.records().iter().filter(|r| r.harness.is_some()).count(), 1, "{}", scene.history(id));
     scene.minder(&["hooks", "uninstall", "opencode"]).ok();
     assert!(!scene.isolated.config_home().join("opencode/plugin").exists());
+    proven(
+        Harness::OpenCode,
+        &[
+            Cell::Registration,
+            Cell::Turn,
+            Cell::Idle,
+            Cell::Busy,
+            Cell::Dialog,
+            Cell::Notice,
+            Cell::Resume,
+            Cell::Kill,
+            Cell::Uninstall,
+        ],
+    );
 }
 
 #[test]
@@ -83,7 +138,8 @@ fn pi_is_a_session_from_its_start_to_its_end() {
     let _seat = seat();
     let (scene, model, folder) = scene("pi");
     let tmux = Tmux::start(&scene.isolated).unwrap();
-    let pane = Pi::new(&scene.isolated, &model).unwrap().tui(&tmux, "worker", &folder).unwrap();
+    let pi = Pi::new(&scene.isolated, &model).unwrap();
+    let pane = pi.tui(&tmux, "worker", &folder, &[]).unwrap();
     let id = scene.session("worker");
     assert_eq!(scene.record(id).process.map(|p| p.pid), i32::try_from(pane.process().pid()).ok());
     pi::prompt(&pane, WHO).unwrap();
@@ -100,19 +156,40 @@ fn pi_is_a_session_from_its_start_to_its_end() {
     pane.key("C-u").unwrap();
 
     // Busy: it is given after the tool that runs, in the same turn.
+    let begun = scene.last(id);
     pi::prompt(&pane, "[[gate go]] [[sh echo busy]] [[say over]]").unwrap();
-    let (seq, _) = scene.wait_move(id, scene.last(id), State::Working);
-    let sent = scene.minder(&["send", "worker", "a word [[say heard]]"]).ok();
-    let sent = scene.sent(id, &sent);
-    scene.wait_receipt(id, sent, Receipt::Held);
-    model.open("go");
-    scene.wait_receipt(id, sent, Receipt::Answered);
+    is_reached_at_work(&scene, &model, begun);
+    is_told_of_another(&scene, &model);
+    scene.wait_record(id, "rest", |r| r.turn.is_none());
+
+    // It dies in a turn, and its conversation is taken up again.
+    let begun = scene.last(id);
+    pi::prompt(&pane, "think [[hang]]").unwrap();
+    let (working, _) = scene.wait_move(id, begun, State::Working);
+    pane.process().signal(Signal::KILL);
+    let (seq, _) = scene.wait_move(id, working, State::Error);
+    let conversation = scene.record(id).bindings.pop().unwrap().id;
+    let pane = pi.tui(&tmux, "again", &folder, &["--session", &conversation]).unwrap();
+    pi::prompt(&pane, "still there? [[say the same]]").unwrap();
     scene.wait_move(id, seq, State::Idle);
-    let heard = model.requests().iter().map(|r| r.count("a word")).max();
-    assert_eq!(heard, Some(1), "{}", scene.history(id));
+    assert_eq!(scene.record(id).process.map(|p| p.pid), i32::try_from(pane.process().pid()).ok());
+    assert_eq!(scene.records().iter().filter(|r| r.harness.is_some()).count(), 1, "{}", scene.history(id));
 
     pane.key("C-d").unwrap();
     scene.wait_record(id, "its end", |r| r.process.as_ref().is_some_and(|p| p.ended.is_some()));
     scene.minder(&["hooks", "uninstall", "pi"]).ok();
     assert!(!scene.isolated.home().join(".pi/agent/extensions").exists());
+    proven(
+        Harness::Pi,
+        &[
+            Cell::Registration,
+            Cell::Turn,
+            Cell::Idle,
+            Cell::Busy,
+            Cell::Notice,
+            Cell::Resume,
+            Cell::Kill,
+            Cell::Uninstall,
+        ],
+    );
 }

@@ -22,6 +22,7 @@ export const Minder = async ({ client, directory }) => {
     const one = Conversation.begin(id, info.directory ?? directory, "startup", async (text) => {
       // As the person's last message was: another agent may do what theirs may not.
       const body = { ...one.as, parts: [{ type: "text", text }] }
+      one.entering = new Promise((resolve) => (one.entered = (part) => part?.text === text && resolve()))
       await client.session.promptAsync({ path: { id }, body })
     })
     return one
@@ -39,9 +40,11 @@ export const Minder = async ({ client, directory }) => {
 
   async function heard({ type, properties }) {
     if (type === "session.created") return void (await conversation(properties.info?.id, properties.info))
-    const one = await known.get(properties?.sessionID ?? properties?.info?.id)
+    const one = await known.get(properties?.sessionID ?? properties?.part?.sessionID ?? properties?.info?.id)
     if (!one) return
-    if (type === "permission.asked") {
+    if (type === "message.part.updated") {
+      one.entered?.(properties.part)
+    } else if (type === "permission.asked") {
       const { permission, patterns, metadata } = properties
       one.tell("PermissionRequest", { tool_name: permission, tool_input: { command: patterns?.join(" "), ...metadata } })
     } else if (type === "permission.replied") {
@@ -79,7 +82,12 @@ export const Minder = async ({ client, directory }) => {
     }),
     "tool.execute.after": quiet(async ({ sessionID, tool, args }) => {
       const one = await known.get(sessionID)
-      await one?.tell("PostToolUse", { tool_name: tool, tool_input: args })
+      if (!one) return
+      await one.tell("PostToolUse", { tool_name: tool, tool_input: args })
+      // OpenCode accepts a message before it has it. The step after this tool reads what is there by then; what comes while that
+      // step runs is older than its answer, and is answered by none.
+      await within(ACCEPT_MS, one.entering)
+      one.entering = undefined
     }),
     "shell.env": quiet(async ({ sessionID }, { env }) => {
       if (sessionID) env.MINDER_SESSION = `${HARNESS}:${sessionID}`
