@@ -27,13 +27,6 @@ impl AppServer {
         Self::listening(isolated, codex, socket, &place, limit)
     }
 
-    /// Starts the one in which Codex's terminals hold their conversations: they find it where it listens by itself.
-    pub fn of_terminals(isolated: &Isolated, codex: &Codex, limit: Duration) -> Result<Self> {
-        let socket = isolated.home().join(".codex/app-server-control/app-server-control.sock");
-        std::fs::create_dir_all(socket.parent().context("it is in a folder")?)?;
-        Self::listening(isolated, codex, socket, "unix://", limit)
-    }
-
     fn listening(
         isolated: &Isolated,
         codex: &Codex,

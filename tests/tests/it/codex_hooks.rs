@@ -8,7 +8,7 @@ use std::time::Duration;
 use minder_proto::event::Receipt;
 use minder_proto::id::SessionId;
 use minder_proto::state::State;
-use minder_tests::codex::{AppServer, Codex};
+use minder_tests::codex::Codex;
 use minder_tests::model::Model;
 use minder_tests::tmux::{Pane, Tmux};
 use rustix::process::Signal;
@@ -31,7 +31,6 @@ const ESCALATED: &str = r#"{"cmd":"echo x","sandbox_permissions":"require_escala
 /// Codex, its model and its user's minder. The fields end in this order.
 struct Stage {
     pane: Pane,
-    server: Option<AppServer>,
     tmux: Tmux,
     codex: Codex,
     model: Model,
@@ -42,21 +41,10 @@ struct Stage {
 impl Stage {
     /// A terminal that holds its conversation itself.
     fn alone(options: &[&str]) -> Self {
-        Self::new(&[&ALONE, options].concat(), false)
+        Self::new(&[&ALONE, options].concat())
     }
 
-    /// A terminal before the server that holds its conversation, as it is by default; its user reviews the hooks in it.
-    fn before_its_server(options: &[&str]) -> Self {
-        let stage = Self::new(options, true);
-        stage.pane.wait_text(LIMIT, "Hooks need review").unwrap();
-        let chosen = |screen: &str| screen.contains("\u{203a} 2. Trust all").then_some(());
-        stage.press("2", chosen);
-        stage.press("Enter", |screen| (!screen.contains("2. Trust all")).then_some(()));
-        stage.pane.wait_text(LIMIT, "Ask Codex to do anything").unwrap();
-        stage
-    }
-
-    fn new(options: &[&str], served: bool) -> Self {
+    fn new(options: &[&str]) -> Self {
         let scene = Scene::new();
         let model = Model::start().unwrap();
         let folder = scene.isolated.project("worker").unwrap();
@@ -66,10 +54,9 @@ impl Stage {
         scene.minder(&["hooks", "install", "codex"]).ok();
         // What the first hook would leave for a daemon that it starts makes no session.
         scene.minder(&["daemon", "start"]).ok();
-        let server = served.then(|| AppServer::of_terminals(&scene.isolated, &codex, LIMIT).unwrap());
         let tmux = Tmux::start(&scene.isolated).unwrap();
         let pane = terminal(&codex, &tmux, "worker", &folder, options);
-        Self { pane, server, tmux, codex, model, scene, folder }
+        Self { pane, tmux, codex, model, scene, folder }
     }
 
     fn prompt(&self, text: &str) {
@@ -81,19 +68,16 @@ impl Stage {
         self.scene.sent(to, &printed)
     }
 
-    /// Presses a key until it is taken: a dialog takes none in its first moments.
-    fn press(&self, key: &str, taken: impl Fn(&str) -> Option<()>) {
-        let taken = (0..20).any(|_| {
-            self.pane.key(key).unwrap();
-            self.pane.wait_screen(Duration::from_secs(1), &taken).is_ok()
-        });
-        assert!(taken, "{}", self.pane.screen().unwrap());
-    }
-
     /// Answers Codex's dialog.
     fn allow(&self) {
         self.pane.wait_text(LIMIT, "Yes, proceed").unwrap();
-        self.press("y", |screen| (!screen.contains("Yes, proceed")).then_some(()));
+        // A dialog takes no key in its first moments.
+        let gone = |screen: &str| (!screen.contains("Yes, proceed")).then_some(());
+        let taken = (0..20).any(|_| {
+            self.pane.key("y").unwrap();
+            self.pane.wait_screen(Duration::from_secs(1), gone).is_ok()
+        });
+        assert!(taken, "{}", self.pane.screen().unwrap());
     }
 }
 
@@ -185,60 +169,6 @@ fn a_message_waits_for_the_answer_to_codexs_dialog() {
     scene.wait_receipt(id, sent, Receipt::Answered);
     assert_eq!(scene.road(id, sent), "queued, held(dialog), handed, seen, answered");
     proven(Harness::Codex, &[Cell::Dialog]);
-}
-
-#[test]
-#[cfg_attr(not(codex), ignore = "needs Codex: run tests/setup.sh")]
-fn a_terminal_before_its_server_is_woken_at_rest_and_reached_at_work_and_after_a_dialog() {
-    let mut stage = Stage::before_its_server(&["-a", "on-request", "-s", "read-only"]);
-    let scene = &stage.scene;
-    stage.prompt("first work [[say all done]]");
-    let id = scene.session("worker");
-    let (seq, _) = scene.wait_move(id, 0, State::Idle);
-    let asked = scene.minder(&["send", "worker", "--wait", "and now? [[say woken]]"]);
-    assert_eq!((asked.code, asked.stdout.as_str()), (0, "woken\n"), "{asked:?}\n{}", scene.history(id));
-    stage.pane.wait_text(LIMIT, "\u{2022} woken").unwrap();
-    let (seq, _) = scene.wait_move(id, seq, State::Idle);
-
-    // At work: with the next tool result.
-    stage.prompt("second work [[gate two]] [[sh echo tool]] [[say through]]");
-    let (seq, _) = scene.wait_move(id, seq, State::Working);
-    let busy = stage.send(id, "by the way");
-    scene.wait_receipt(id, busy, Receipt::Handed);
-    stage.model.open("two");
-    scene.wait_receipt(id, busy, Receipt::Seen);
-    let (seq, _) = scene.wait_move(id, seq, State::Idle);
-
-    // At a dialog: nothing before its answer.
-    stage.prompt(&format!("third work [[tool exec_command {ESCALATED}]] [[say asked]]"));
-    let (seq, _) = scene.wait_move(id, seq, State::Asking);
-    let sent = stage.send(id, "after the dialog");
-    assert_eq!(scene.wait_receipt(id, sent, Receipt::Held).reason.as_deref(), Some("dialog"));
-    stage.allow();
-    scene.wait_receipt(id, sent, Receipt::Seen);
-    let (seq, _) = scene.wait_move(id, seq, State::Idle);
-    for text in ["and now?", "by the way", "after the dialog"] {
-        let heard = stage.model.requests().iter().map(|r| r.count(text)).max();
-        assert_eq!(heard, Some(1), "{text}: {}", scene.history(id));
-    }
-
-    // What it watches wakes it.
-    scene.minder(&["new", "--label", "api"]).ok();
-    scene.minder(&["--as", "worker", "watch", "api"]).ok();
-    scene.minder(&["--as", "api", "state", "review", "--note", "PR 12"]).ok();
-    stage.model.wait_for_text(LIMIT, "review \u{2014} PR 12").unwrap();
-    let notice = scene.notices(id, scene.session("api")).pop().unwrap();
-    scene.wait_receipt(id, notice.id, Receipt::Seen);
-    stage.pane.wait_text(LIMIT, "[minder] watch:").unwrap();
-    stage.pane.wait_text(LIMIT, "Ask Codex to do anything").unwrap();
-
-    // The server dies at work, and with it the conversation's process.
-    let seq = seq.max(scene.last(id));
-    stage.prompt("fourth work [[gate four]]");
-    let (seq, _) = scene.wait_move(id, seq, State::Working);
-    drop(stage.server.take());
-    stage.scene.wait_move(id, seq, State::Error);
-    proven(Harness::Codex, &[Cell::Idle, Cell::Busy, Cell::Dialog, Cell::Notice, Cell::Kill]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use minder_tests::files;
 use minder_tests::model::Model;
 use serde_json::{Value, json};
 
+use crate::matrix::{Cell, Harness, proven};
 use crate::world::{LIMIT, Minderd, World};
 
 /// A conversation in a server, and a session that it is.
@@ -91,6 +92,13 @@ fn codex_that_is_idle_is_woken_and_its_thread_is_the_evidence() {
     // It is a turn of the conversation that the terminal holds.
     bench.terminal.hear("turn/completed").unwrap();
     assert!(bench.road(id).contains("held(unknown)"), "{}", bench.road(id));
+
+    // And of what it watches it is told.
+    bench.world.run("new --label api").ok();
+    bench.world.run("--as w watch api").ok();
+    bench.world.run("--as api state review --note news").ok();
+    bench.model.wait_for_text(LIMIT, "\u{2014} news").unwrap();
+    proven(Harness::Codex, &[Cell::Idle, Cell::Notice]);
 }
 
 #[test]
