@@ -189,6 +189,11 @@ pub fn shows(text: &str, id: MessageId) -> bool {
     text.contains(&format!("[minder] message {short} ")) || in_notices(text, &short)
 }
 
+/// True if a text that shows this id says how its message is read, in place of the message.
+pub fn points_at(text: &str, id: MessageId) -> bool {
+    text.contains(&format!("minder inbox ack {}", id.short()))
+}
+
 /// True if a list of notices, `(notices 7be21c09, c2d4a90c)`, has this id.
 fn in_notices(text: &str, short: &str) -> bool {
     text.contains("[minder]")

@@ -141,10 +141,18 @@ await event('session.idle', {{ sessionID: 'ses_1' }})
 fs.writeFileSync('mail', '[minder] wake up')
 await until(() => sent.length === 3)
 await prompt('ses_1', sent[2].text)
+const tool = () => hooks['tool.execute.after']({{ sessionID: 'ses_1', tool: 'bash', args: {{ command: 'ls' }} }}, {{}})
 await event('session.error', {{ sessionID: 'ses_1', error: {{ name: 'MessageAbortedError', data: {{}} }} }})
 await event('session.idle', {{ sessionID: 'ses_1' }})
+await tool() // it was running when the turn was aborted
 await prompt('ses_1', 'again')
 await event('session.error', {{ sessionID: 'ses_1', error: {{ name: 'APIError', data: {{ message: 'overloaded' }} }} }})
+await event('session.idle', {{ sessionID: 'ses_1' }})
+await prompt('ses_1', 'at length')
+await event('session.error', {{ sessionID: 'ses_1', error: {{ name: 'ContextOverflowError', data: {{}} }} }})
+await event('session.compacted', {{ sessionID: 'ses_1' }})
+await tool()
+await event('session.idle', {{ sessionID: 'ses_1' }})
 const env = {{}}
 await hooks['shell.env']({{ sessionID: 'ses_1' }}, {{ env }})
 await event('session.deleted', {{ info: {{ id: 'ses_1' }} }})
@@ -165,6 +173,10 @@ console.log(JSON.stringify({{ parts, sent, env, had }}))"
         "Interrupt",
         "UserPromptSubmit",
         "StopFailure",
+        "UserPromptSubmit",
+        "PostCompact",
+        "PostToolUse",
+        "Stop",
         "SessionEnd",
     ];
     assert_eq!(bench.events(), expected);

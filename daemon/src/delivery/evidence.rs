@@ -38,8 +38,9 @@ impl Transcript {
         Self { path: path.to_owned(), offset }
     }
 
-    /// The ids of `wanted` that new lines of the transcript show. An unreadable transcript shows none.
-    pub fn look(&mut self, wanted: &[MessageId]) -> Vec<MessageId> {
+    /// The ids of `wanted` that new lines of the transcript show, and whether as a pointer. An unreadable transcript
+    /// shows none.
+    pub fn look(&mut self, wanted: &[MessageId]) -> Vec<(MessageId, bool)> {
         let mut found = Vec::new();
         let Ok(mut file) = File::open(&self.path) else { return found };
         let len = file.metadata().map_or(0, |m| m.len());
@@ -59,7 +60,8 @@ impl Transcript {
             self.offset += line.len() as u64;
             let text = String::from_utf8_lossy(&line);
             let here = wanted.iter().filter(|id| envelope::shows(&text, **id));
-            let mut here: Vec<MessageId> = here.copied().collect();
+            let mut here: Vec<(MessageId, bool)> =
+                here.map(|id| (*id, envelope::points_at(&text, *id))).collect();
             if !here.is_empty() && serde_json::from_slice(&line).is_ok_and(|v| is_evidence(&v)) {
                 found.append(&mut here);
             }
@@ -100,11 +102,11 @@ impl Delivery {
             .store
             .read(move |state| {
                 let session = state.session(session)?;
-                let out = session.inbox.queue.iter().filter(|e| e.receipt == Receipt::Handed);
-                let out: Vec<MessageId> = out
-                    .filter(|e| matches!(e.channel.as_deref(), Some("hook" | "tmux")))
-                    .map(|e| e.id)
-                    .collect();
+                let out = session.inbox.queue.iter().filter(|e| match e.receipt {
+                    Receipt::Handed => matches!(e.channel.as_deref(), Some("hook" | "tmux")),
+                    _ => may_be_there(e),
+                });
+                let out: Vec<MessageId> = out.map(|e| e.id).collect();
                 let path = session.record.live_binding().and_then(|b| b.transcript.clone());
                 Some((out, path?))
             })
@@ -135,8 +137,8 @@ impl Delivery {
         let result = self
             .store
             .write(move |txn| {
-                for id in &ids {
-                    evident(txn, session, *id, Evidence::Transcript)?;
+                for (id, pointer) in &ids {
+                    evident(txn, session, *id, Evidence::Transcript, *pointer)?;
                 }
                 Ok(())
             })
@@ -156,19 +158,33 @@ pub enum Evidence {
     Transcript,
 }
 
-/// A harness showed that its model was given this id.
+/// True for what a receiver may have, whatever the ledger says of it: what was handed, and what a channel types or sends
+/// into a harness. Such a message is held where nobody saw it taken; a key of the person's, or an answer that was lost on
+/// its way, may have let it in all the same.
+pub fn may_be_there(entry: &queue::Entry) -> bool {
+    entry.receipt == Receipt::Handed
+        || matches!(entry.channel.as_deref(), Some("tmux" | "codex" | "opencode"))
+}
+
+/// A harness showed that its model was given this id, or a pointer to its text.
 pub fn evident(
     txn: &mut Txn<'_>,
     session: SessionId,
     id: MessageId,
     evidence: Evidence,
+    pointer: bool,
 ) -> Result<(), Fault> {
     let party = Party::Session(session);
     let Some(entry) = txn.session(session)?.inbox.queue.get(id).cloned() else { return Ok(()) };
     let channel = entry.channel.clone().unwrap_or_else(|| "hook".to_owned());
+    // Of what is held the ledger does not say how much of it was given.
+    let pointer = match entry.receipt {
+        Receipt::Handed => entry.reason.as_deref() == Some(POINTER),
+        _ => pointer,
+    };
     match entry.reason.as_deref() {
         Some(POINTER_SEEN) => return Ok(()),
-        Some(POINTER) if entry.receipt == Receipt::Handed => {
+        _ if pointer => {
             let reason = Some(POINTER_SEEN.to_owned());
             return txn.receipt(party, id, Receipt::Handed, reason, entry.attempt, Some(&channel));
         }
@@ -286,14 +302,14 @@ mod tests {
             ),
         ] {
             file.write_all(line.as_bytes()).unwrap();
-            assert_eq!(transcript.look(&[id, other]) == [id], seen, "{line}");
+            assert_eq!(transcript.look(&[id, other]) == [(id, false)], seen, "{line}");
         }
         // Half a line is not there yet.
         let whole = format!("{{\"type\":\"user\",\"message\":\"{text}\"}}\n");
         file.write_all(&whole.as_bytes()[..whole.len() - 5]).unwrap();
         assert!(transcript.look(&[id]).is_empty());
         file.write_all(&whole.as_bytes()[whole.len() - 5..]).unwrap();
-        assert_eq!(transcript.look(&[id]), [id]);
+        assert_eq!(transcript.look(&[id]), [(id, false)]);
         assert!(transcript.look(&[id]).is_empty(), "each line is looked at once");
         std::fs::remove_file(&path).unwrap();
         assert!(transcript.look(&[id]).is_empty());

@@ -60,17 +60,17 @@ pub fn session_of(
                 launch.heard = true;
             }
         })?;
-        return known(txn, id, payload, process, origin);
+        return known(txn, id, payload, heard, process, origin);
     }
     if let Some(id) = bound {
-        return known(txn, id, payload, process, origin);
+        return known(txn, id, payload, heard, process, origin);
     }
     let runs = match origin {
         Origin::Peer(ancestry) => ancestry.harness().map(|a| a.runs).unwrap_or_default(),
         Origin::Spooled(_) => Runs::Attended,
     };
     let shared = runs == Runs::Shared;
-    if let Some(id) = by_token(txn, env).filter(|_| !matches!(heard, Heard::Ends(_))) {
+    if let Some(id) = by_token(txn, harness, env, origin).filter(|_| !matches!(heard, Heard::Ends(_))) {
         let why = if let Heard::Begins { source } = heard { source } else { "startup" };
         bind(txn, id, harness, &payload.session_id, why, payload.transcript_path.clone())?;
         // A server that the one which was started has handed its conversation to is its process from now on.
@@ -148,11 +148,14 @@ fn launched(txn: &Txn<'_>, harness: &str, process: Option<&Process>, origin: &Or
     ancestry.iter().find_map(|a| starts(&a.process)).or_else(|| starts(&above()?))
 }
 
-/// A known conversation: its own process, a new one after the old is dead, or a second writer (nothing is written).
+/// A known conversation: its own process, a new one after the old is dead, or a second writer (nothing is written). Only a
+/// conversation that begins is put in the place of another one that its process has: a late word of one that is over, or
+/// a word that is piped to a hook, moves nothing.
 fn known(
     txn: &mut Txn<'_>,
     id: SessionId,
     payload: &Payload,
+    heard: &Heard,
     process: Option<Process>,
     origin: &Origin,
 ) -> Result<Option<SessionId>, Fault> {
@@ -170,11 +173,14 @@ fn known(
     // A hook that is gone does not take a conversation from a process that lives.
     let absent = matches!(origin, Origin::Spooled(_));
     let taken = absent && bound.as_ref().is_some_and(|b| b.ended.is_none() && lives(b));
-    if let Some(process) = process.filter(|p| !taken || bound.as_ref().is_some_and(|b| b.is(p)))
+    let shared = matches!(origin, Origin::Peer(a) if a.harness().map(|a| a.runs) == Some(Runs::Shared));
+    let begins = shared || matches!(heard, Heard::Begins { .. });
+    let is_free = |p: &Process| begins || txn.state().by_process(p).all(|s| s.record.id == id);
+    if let Some(process) =
+        process.filter(|p| !taken || bound.as_ref().is_some_and(|b| b.is(p))).filter(is_free)
         && bound.as_ref().is_none_or(|b| b.ended.is_some() || !b.is(&process))
     {
-        let runs = |a: &Ancestry| a.harness().map(|a| a.runs);
-        if !matches!(origin, Origin::Peer(ancestry) if runs(ancestry) == Some(Runs::Shared)) {
+        if !shared {
             leave_others(txn, Some(&process), Some(id))?;
         }
         txn.edit(id, |r| {
@@ -230,14 +236,28 @@ fn leave_others(txn: &mut Txn<'_>, process: Option<&Process>, but: Option<Sessio
     Ok(())
 }
 
-/// The session that minder started this process for, proven by its token, which only the first conversation has.
-fn by_token(txn: &Txn<'_>, env: &HookEnv) -> Option<SessionId> {
+/// The session that minder started this process for, proven by its token, which only the first conversation has. What a
+/// harness that was started starts in its turn inherits the token and is nobody's: it is another harness, or has not the
+/// process that was started above it, or at its side as a server has.
+fn by_token(txn: &Txn<'_>, harness: &str, env: &HookEnv, origin: &Origin) -> Option<SessionId> {
     let id = env.session.as_deref()?.parse().ok()?;
     if !has_token(txn.state(), id, env.token.as_deref()) {
         return None;
     }
     let record = &txn.state().session(id)?.record;
     let at = record.launch.as_ref()?.at;
+    if record.harness.as_deref().is_some_and(|started| started != harness) {
+        return None;
+    }
+    if let (Some(bound), Origin::Peer(ancestry)) = (&record.process, origin)
+        && let Some(own) = ancestry.harness().filter(|own| own.runs != Runs::Shared)
+        && bound.ended.is_none()
+        && lives(bound)
+        && !ancestry.iter().any(|a| a.process.is(bound))
+        && !process_of(own.ppid).is_some_and(|above| above.is(bound))
+    {
+        return None;
+    }
     record.live_binding().is_none_or(|b| b.since < at).then_some(id)
 }
 

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use minder_proto::error::{Fault, Kind};
-use minder_proto::event::Receipt;
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::record::Process;
 use minder_proto::rpc::{Adopt, AdoptAnswer, HookAnswer, HookEnv, HookEvent, HookWait};
 use minder_proto::stamp::Stamp;
 
 use crate::delivery::Delivery;
+use crate::delivery::evidence::may_be_there;
 use crate::delivery::mailbox::give_back;
 use crate::delivery::waiters::PATIENCE;
 use crate::identity::Ancestry;
@@ -227,7 +227,7 @@ impl Hooks {
             .read(move |state| {
                 let id = state.by_binding(&harness, &conversation)?;
                 let queue = &state.session(id)?.inbox.queue;
-                queue.iter().any(|e| e.receipt == Receipt::Handed).then_some(id)
+                queue.iter().any(may_be_there).then_some(id)
             })
             .await;
         if let Ok(Some(session)) = session {

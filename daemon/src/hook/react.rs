@@ -15,7 +15,7 @@ use minder_proto::state::State;
 use super::dialect::Takes;
 use super::payload::{Task, ToolCall};
 use super::{Heard, Told, first_words, keeps_text, turn};
-use crate::delivery::evidence::{Evidence, evident};
+use crate::delivery::evidence::{Evidence, evident, may_be_there};
 use crate::delivery::hand::{Handed, Room, hand};
 use crate::delivery::rules::Boundary;
 use crate::session::{Declaration, declare};
@@ -78,6 +78,12 @@ impl At<'_> {
         if self.said.is_some() || self.told.event.takes == Takes::Nothing {
             return Ok(Handed::default());
         }
+        // Another call may be over, or a text have joined the turn, while a dialog waits for its person. No turn ends
+        // with one open.
+        let open = txn.session(id)?.record.turn.as_ref().is_some_and(|turn| turn.dialog.is_some());
+        if open && boundary != Boundary::TurnEnd {
+            return Ok(Handed::default());
+        }
         let room = Room { chars: txn.config().hook.max_chars, bytes: self.told.dialect.max_bytes };
         hand(txn, self.files, id, boundary, room)
     }
@@ -113,7 +119,9 @@ pub fn react(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, heard: Heard) -> Resu
             Ok(at.say(id, handed))
         }
         Heard::ToolDone(call) => {
-            if !turn::ensure(txn, id, at.prompt_id(), at.said)? {
+            // Without an id of its turn the end of a call may be of one that is over: it begins none.
+            let late = !at.told.dialect.turn_ids && txn.session(id)?.record.turn.is_none();
+            if late || !turn::ensure(txn, id, at.prompt_id(), at.said)? {
                 return Ok(Reaction::of(id));
             }
             dialog_over(txn, id, at, &call)?;
@@ -206,8 +214,8 @@ fn brief(txn: &Txn<'_>, id: SessionId) -> Result<String, Fault> {
 /// A prompt was taken: whose it is, what it shows to have been read, the turn it begins.
 fn prompt(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, prompt: &str) -> Result<(), Fault> {
     let At { files, told: Told { dialect, payload, .. }, said } = at;
-    let handed = txn.session(id)?.inbox.queue.iter().filter(|e| e.receipt == Receipt::Handed);
-    let shown: Vec<queue::Entry> = handed.filter(|e| envelope::shows(prompt, e.id)).cloned().collect();
+    let given = txn.session(id)?.inbox.queue.iter().filter(|e| may_be_there(e));
+    let shown: Vec<queue::Entry> = given.filter(|e| envelope::shows(prompt, e.id)).cloned().collect();
     let running = txn.session(id)?.record.turn.clone();
     let same = |t: RunningTurn| t.prompt_id.is_some() && t.prompt_id.as_ref() == payload.prompt_id.as_ref();
     let joins = running.is_some_and(|t| same(t) || !dialect.turn_ids);
@@ -238,8 +246,11 @@ fn prompt(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, prompt: &str) -> Result<
         let (prompt_id, cause) = (payload.prompt_id.clone(), cause.map(|e| e.id));
         turn::begin(txn, id, turn::Beginning { prompt_id, by, cause, note, said })?;
     }
+    if joins && !dialect.turn_ids {
+        answered(txn, id, at)?; // nobody is asked while they write
+    }
     for entry in shown {
-        evident(txn, id, entry.id, Evidence::Prompt)?;
+        evident(txn, id, entry.id, Evidence::Prompt, envelope::points_at(prompt, entry.id))?;
     }
     Ok(())
 }
@@ -268,7 +279,13 @@ fn dialog_over(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, call: &ToolCall) ->
         let same = |asked: &str| asked == call.tool || asked.is_empty() || call.tool.is_empty();
         t.dialog.as_deref().is_some_and(same) && !other
     });
-    if !open {
+    if open { answered(txn, id, at) } else { Ok(()) }
+}
+
+/// Whatever dialog was open is answered.
+fn answered(txn: &mut Txn<'_>, id: SessionId, at: At<'_>) -> Result<(), Fault> {
+    let record = &txn.session(id)?.record;
+    if record.turn.as_ref().is_none_or(|turn| turn.dialog.is_none()) {
         return Ok(());
     }
     let hook_asks = record.state == State::Asking && record.state_by == Author::Hook;
@@ -304,6 +321,7 @@ fn turn_end(
     if !active {
         let handed = at.hand(txn, id, Boundary::TurnEnd)?;
         if !handed.ids.is_empty() {
+            answered(txn, id, at)?; // refused, or answered in a way of which no hook tells: the turn goes on
             return Ok(at.say(id, handed));
         }
     }

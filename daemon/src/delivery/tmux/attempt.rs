@@ -19,6 +19,7 @@ use super::server::{Failed, Pane, Shown};
 use super::sight::Manner;
 use super::{owner, text, word};
 use crate::delivery::Delivery;
+use crate::delivery::evidence::may_be_there;
 use crate::delivery::hand::{POINTER, POINTER_SEEN};
 use crate::delivery::mailbox::bury_unreadable;
 use crate::delivery::rules::{self, Backoff, Boundary, Entry};
@@ -135,6 +136,10 @@ impl Delivery {
         let Ok(Some(job)) = self.store.read(move |state| job(state, session)).await else { return false };
         let turn = self.panes.of(&job.pane);
         let _alone = turn.lock().await;
+        // What was typed before and held may have been submitted since, by a person's key: then it is not typed again.
+        if may_be_there(&job.head) {
+            self.look_for_evidence(session).await;
+        }
         let outcome = self.deliver(&job).await;
         let hold = match outcome {
             Outcome::Submitted | Outcome::Nothing => return false,

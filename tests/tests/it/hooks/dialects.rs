@@ -239,3 +239,26 @@ fn a_plugin_that_waits_beside_an_idle_conversation_wakes_it() {
         rig.scene.wait_receipt(id, busy, Receipt::Seen);
     }
 }
+
+/// Where the events of a turn do not carry its id, the end of a call may come after that of its turn.
+#[test]
+fn a_call_that_ends_after_its_turn_begins_none_and_a_prompt_ends_a_dialog() {
+    for (harness, dialog) in
+        [(OPENCODE, "PermissionRequest"), (PI, "PermissionRequest"), (GEMINI, "Notification")]
+    {
+        let Harness { prompt, tool, stop, name, .. } = harness;
+        let mut rig = Rig::new(harness, "");
+        let id = rig.begin();
+        for event in [prompt, dialog, prompt] {
+            rig.quietly(event);
+        }
+        let record = rig.scene.record(id);
+        assert_eq!(rig.states(id), [State::Working, State::Asking, State::Working], "{name}");
+        assert_eq!(record.turn.and_then(|turn| turn.dialog), None, "{name}");
+        for event in [stop, tool, tool] {
+            rig.quietly(event);
+        }
+        assert_eq!(rig.states(id)[3..], [State::Idle], "{name}");
+        assert_eq!(rig.scene.record(id).turn, None, "{name}");
+    }
+}

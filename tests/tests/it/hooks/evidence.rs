@@ -1,8 +1,11 @@
 //! Handed is not seen: only what the harness shows of what its model was given is evidence, whenever it shows it.
 
 use minder_proto::event::Receipt;
+use minder_proto::state::State;
+use serde_json::json;
 
 use super::bench::{Bench, is_silent};
+use super::rig::{CODEX, Rig};
 
 #[test]
 fn c3_of_twenty_hooks_at_once_one_is_given_the_message() {
@@ -125,4 +128,66 @@ fn c7_what_comes_during_a_compaction_is_given_after_it_in_order() {
     let places = ["the first", "the second"].map(|text| woken.stderr.find(text).unwrap());
     assert!(woken.code == Some(2) && places[0] < places[1], "{woken:?}");
     assert_eq!(bench.scene.records().len(), 1);
+}
+
+/// A channel that types or sends holds what nobody saw taken. It may have been taken all the same: by a person's Enter, or
+/// in a moment in which its server's answer was not there yet.
+#[test]
+fn what_is_held_and_was_taken_is_recognised_in_the_prompt_and_not_given_again() {
+    for (channel, option) in [("tmux", "--pane"), ("codex", "--socket")] {
+        for (rest, last) in [("Text: a text", "seen(prompt)"), ("Read it: minder inbox list", "pointer-seen")]
+        {
+            let mut rig = Rig::new(CODEX, "");
+            let id = rig.begin();
+            let nobody = rig.scene.isolated.root().join("nobody").display().to_string();
+            let place = if channel == "tmux" { format!("{nobody}:%0") } else { nobody };
+            rig.scene.minder(&["set", "p", "--channel", channel, option, &place]).ok();
+            let sent = rig.send(id, "a text");
+            let held = rig.scene.wait_receipt(id, sent, Receipt::Held);
+            assert_eq!(held.channel.as_deref(), Some(channel));
+            let short = sent.short();
+            let pointer = if last == "pointer-seen" {
+                format!("; then: minder inbox ack {short}")
+            } else {
+                String::new()
+            };
+            let mut taken = rig.payload("UserPromptSubmit");
+            taken["prompt"] =
+                format!("[minder] message {short} from your user, sent with minder. {rest}{pointer}").into();
+            let answer = rig.tell(&taken);
+            assert!(is_silent(&answer), "{channel}: {answer:?}");
+            let settled = rig.scene.receipts(id, sent).pop().unwrap();
+            let said = settled.reason.unwrap_or_default();
+            let now = if settled.r == Receipt::Seen { format!("seen({said})") } else { said };
+            assert_eq!(now, last, "{channel}");
+            let (_, working) = rig.scene.moves(id).pop().unwrap();
+            assert_eq!((working.to, working.cause), (State::Working, Some(sent)), "{channel}");
+        }
+    }
+}
+
+/// Calls run beside each other: one that ends is not the one that is asked about.
+#[test]
+fn nothing_is_given_at_the_end_of_another_call_while_a_dialog_is_open() {
+    let mut bench = Bench::new("");
+    let id = bench.begin();
+    for name in ["UserPromptSubmit", "PermissionRequest"] {
+        bench.quietly(name);
+    }
+    let sent = bench.send(id, &["not into the dialog"]);
+    bench.reaches(id, sent, Receipt::Held);
+    let mut other = bench.payload("PostToolUse");
+    other["tool_name"] = "Read".into();
+    other["tool_input"] = json!({"file_path": "/etc/hosts"});
+    let answer = bench.tell(&other);
+    assert!(is_silent(&answer), "{answer:?}");
+    assert_eq!(bench.scene.record(id).state, State::Asking);
+    let asked = bench.payload("PermissionRequest");
+    let mut done = bench.payload("PostToolUse");
+    done["prompt_id"] = asked["prompt_id"].clone();
+    done["tool_name"] = asked["tool_name"].clone();
+    done["tool_input"] = asked["tool_input"].clone();
+    let answer = bench.tell(&done);
+    assert!(answer.stdout.contains("not into the dialog"), "{answer:?}");
+    assert_eq!(bench.scene.record(id).state, State::Working);
 }

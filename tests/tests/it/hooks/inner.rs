@@ -252,3 +252,51 @@ fn i2_sessions_of_folders_that_are_gone_leave_nothing_else_behind() {
     assert_eq!(names(world.home().label("x").parent().unwrap().to_owned()), Vec::<String>::new());
     assert_eq!(world.run("store check").code, 0);
 }
+
+/// A process has one conversation, the one that began in it last. What is said of another, late or by somebody else,
+/// changes nothing in that.
+#[test]
+fn only_a_conversation_that_begins_takes_a_process_from_another() {
+    let mut rig = Rig::new(CODEX, "");
+    let one = rig.begin();
+    let pid = i32::try_from(rig.host.pid()).ok();
+    let of_two = |rig: &Rig, event: &str| {
+        let mut payload = rig.payload(event);
+        payload["session_id"] = "two".into();
+        payload["source"] = "resume".into();
+        payload["cwd"] = rig.scene.isolated.project("q").unwrap().to_str().unwrap().into();
+        payload
+    };
+    for event in ["SessionStart", "UserPromptSubmit"] {
+        let payload = of_two(&rig, event);
+        assert!(is_silent(&rig.tell(&payload)));
+    }
+    let two = rig.scene.session("q");
+    let processes = |rig: &Rig| [one, two].map(|id| rig.scene.record(id).process.map(|p| p.pid));
+    assert_eq!(processes(&rig), [None, pid]);
+    for event in ["Stop", "PostToolUse", "SessionEnd"] {
+        rig.quietly(event);
+        assert_eq!(processes(&rig), [None, pid], "{event}");
+        assert!(rig.scene.record(two).turn.is_some(), "{event}: its turn goes on");
+    }
+    rig.quietly("SessionStart");
+    assert_eq!(processes(&rig), [pid, None], "it is taken up again");
+}
+
+/// All that a harness which was started runs has its variables: another harness that runs in it is a session of its own.
+#[test]
+fn a_token_that_was_inherited_makes_another_harness_nobody_else() {
+    let mut rig = Rig::new(CODEX, "");
+    let launched = started(&rig, "launched");
+    let claude = shell(&rig, "claude");
+    let payload = json!({"session_id": "inner", "hook_event_name": "UserPromptSubmit", "prompt_id": "x",
+        "prompt": "within", "cwd": rig.scene.isolated.project("q").unwrap()});
+    let mut call = rig.call(&payload, false);
+    call.environment.insert(SESSION_VAR.to_owned(), launched.to_string());
+    call.environment.insert(TOKEN_VAR.to_owned(), "abc".to_owned());
+    call.command = format!("{claude} -c '{} hook claude; true'", rig.program());
+    assert!(is_silent(&rig.host.call(call).unwrap()));
+    let record = rig.scene.record(launched);
+    assert_eq!((record.harness.as_deref(), record.bindings.len(), record.process), (Some("codex"), 0, None));
+    assert_ne!(rig.scene.session("q"), launched);
+}

@@ -157,3 +157,22 @@ fn one_at_a_time_in_a_pane_whatever_the_sessions() {
     assert_eq!(names, expected);
     assert_eq!((stage.count(PASTE), stage.count(ENTER)), (3, 3));
 }
+
+/// A text that no Enter of ours submitted, and a person's did. The prompt's hook says so, or the transcript.
+#[test]
+fn what_a_person_submits_is_not_typed_again() {
+    for hooks in [&["SessionStart"][..], &["SessionStart", "UserPromptSubmit", "Stop"]] {
+        let stage = Stage::with("vi on", |event| hooks.contains(&event));
+        let id = stage.send("once");
+        stage.held(id, "not-submitted");
+        stage.say(&["vi off"]);
+        stage.actor.pane().key("Enter").unwrap();
+        stage.actor.wait_noted("submitted", 1).unwrap();
+        stage.hurry();
+        stage.arrives(id);
+        let second = stage.send("then this");
+        stage.arrives(second);
+        assert_eq!(stage.submitted(), [id, second].map(|id| id.short()));
+        assert_eq!(stage.count(PASTE), 2, "{}", stage.scene.history(stage.id));
+    }
+}

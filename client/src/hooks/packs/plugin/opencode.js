@@ -1,4 +1,6 @@
 
+const ABORTED = "MessageAbortedError"
+
 export const Minder = async ({ client, directory }) => {
   const known = new Map()
 
@@ -38,6 +40,11 @@ export const Minder = async ({ client, directory }) => {
     return parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text).join("\n")
   }
 
+  // A failure after which something happens has not ended the turn.
+  function goesOn(one) {
+    if (one.failure?.name !== ABORTED) one.failure = undefined
+  }
+
   async function heard({ type, properties }) {
     if (type === "session.created") return void (await conversation(properties.info?.id, properties.info))
     const one = await known.get(properties?.sessionID ?? properties?.part?.sessionID ?? properties?.info?.id)
@@ -50,15 +57,18 @@ export const Minder = async ({ client, directory }) => {
     } else if (type === "permission.replied") {
       one.tell("PermissionReplied")
     } else if (type === "session.error" && one.running) {
-      one.running = false
-      const { name, data } = properties.error ?? {}
-      if (name === "MessageAbortedError") one.tell("Interrupt")
-      else one.tell("StopFailure", { error: data?.message ?? name ?? "unknown" })
+      // The turn may go on after it, as it does when its context is too long. What is over is idle.
+      one.failure = properties.error ?? {}
     } else if (type === "session.idle" && one.running) {
       one.running = false
+      const failure = one.failure
+      one.failure = undefined
+      if (failure?.name === ABORTED) return void one.tell("Interrupt")
+      if (failure) return void one.tell("StopFailure", { error: failure.data?.message ?? failure.name ?? "unknown" })
       // Told before a prompt that comes while the answer is fetched.
       one.tell("Stop", lastAnswer(one.id).then((text) => ({ last_assistant_message: text }), () => ({})))
     } else if (type === "session.compacted") {
+      goesOn(one)
       one.tell("PostCompact")
     } else if (type === "session.deleted") {
       known.delete(one.id)
@@ -72,6 +82,7 @@ export const Minder = async ({ client, directory }) => {
       const one = await conversation(sessionID)
       if (!one) return
       one.running = true
+      one.failure = undefined
       one.as = { agent: message.agent, model: message.model }
       await one.tell("UserPromptSubmit", { prompt: textOf(parts) })
       const text = one.takeContext()
@@ -82,7 +93,9 @@ export const Minder = async ({ client, directory }) => {
     }),
     "tool.execute.after": quiet(async ({ sessionID, tool, args }) => {
       const one = await known.get(sessionID)
-      if (!one) return
+      // The calls of a turn that was aborted end after it.
+      if (!one?.running) return
+      goesOn(one)
       await one.tell("PostToolUse", { tool_name: tool, tool_input: args })
       // OpenCode accepts a message before it has it. The step after this tool reads what is there by then; what comes while that
       // step runs is older than its answer, and is answered by none.
