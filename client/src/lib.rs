@@ -5,6 +5,7 @@
 //! request goes when there is none.
 
 mod ancestors;
+mod apart;
 pub mod autostart;
 pub mod channel;
 pub mod cli;

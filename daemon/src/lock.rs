@@ -98,7 +98,11 @@ fn describe(file: &mut File) -> io::Result<()> {
     let (pid, since) = (std::process::id(), jiff::Timestamp::now());
     file.set_len(0)?;
     file.rewind()?;
-    file.write_all(format!("pid {pid}\nsince {since:.0}\nversion {}\n", minder_proto::VERSION).as_bytes())
+    // By it a daemon of another machine on a shared disk is told from one of an earlier boot. Only Linux has one to read.
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot = boot.lines().next().map(|id| format!("boot {id}\n")).unwrap_or_default();
+    let version = minder_proto::VERSION;
+    file.write_all(format!("pid {pid}\nsince {since:.0}\nversion {version}\n{boot}").as_bytes())
 }
 
 /// Who wrote the lock file.

@@ -135,6 +135,11 @@ impl Home {
         self.root.join("repair-needed")
     }
 
+    /// In the throw-away store of `harness probe` alone: a hook that finds it notes there that it ran.
+    pub fn probe(&self) -> PathBuf {
+        self.root.join("probe")
+    }
+
     /// One line per closed session.
     pub fn closed(&self) -> PathBuf {
         self.root.join("closed.jsonl")

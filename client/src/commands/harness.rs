@@ -1,4 +1,5 @@
 //! `harness ls`: which harnesses are here, in which version, how their hooks stand, and what works with each.
+//! `harness probe` is in `probe/`.
 
 use std::path::PathBuf;
 use std::thread;
@@ -9,10 +10,11 @@ use minder_proto::text;
 use serde::Serialize;
 
 use super::hooks::{Seen, look};
+use super::probe::{self, ProbeArgs};
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::hooks::pack::{self, Works};
-use crate::hooks::probe::{self, TIME_LIMIT};
+use crate::hooks::probe::{TIME_LIMIT, find, version};
 use crate::hooks::{Pack, Scope, Surroundings, command};
 use crate::look::Look;
 use crate::table::{self, Column, STAYS};
@@ -29,6 +31,8 @@ enum Verb {
     /// The harnesses that are here: version, hooks, and what works with each
     #[command(after_help = LS_HELP)]
     Ls,
+    /// Prove that its hooks run and its channels deliver, with one real turn
+    Probe(ProbeArgs),
 }
 
 const LS_HELP: &str = "\
@@ -66,9 +70,15 @@ struct Hooks {
     error: Option<String>,
 }
 
-/// Lists.
+/// Does what was asked.
 pub fn run(args: &HarnessArgs, context: &mut Context) -> Outcome {
-    let Verb::Ls = args.verb;
+    match &args.verb {
+        Verb::Ls => ls(context),
+        Verb::Probe(args) => probe::run(args, context),
+    }
+}
+
+fn ls(context: &mut Context) -> Outcome {
     let surroundings = Surroundings::from_env()?;
     let program = command::own_program()?;
     let rows = rows(&surroundings, &program);
@@ -92,8 +102,8 @@ fn rows(surroundings: &Surroundings, program: &str) -> Vec<Row> {
 }
 
 fn row(pack: &'static Pack, surroundings: &Surroundings, minder: &str) -> Row {
-    let program = probe::find(pack, surroundings);
-    let version = program.as_deref().map(|program| probe::version(program, TIME_LIMIT));
+    let program = find(pack, surroundings);
+    let version = program.as_deref().map(|program| version(program, TIME_LIMIT));
     let (version, unknown) = match version {
         None => (None, None),
         Some(Ok(version)) => (Some(version), None),

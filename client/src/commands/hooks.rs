@@ -155,14 +155,17 @@ pub fn known(harness: &str) -> Result<&'static Pack, HooksError> {
 #[derive(Debug, Serialize)]
 pub(super) struct Seen {
     scope: Scope,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// `absent`, `installed`, `outdated`.
     pub(super) state: &'static str,
     /// Programs that our commands run and that are not there.
-    missing_programs: Vec<String>,
+    pub(super) missing_programs: Vec<String>,
     /// Events whose hooks the harness has not shown its user yet: it does not run them.
-    unreviewed: Vec<String>,
-    standing: Standing,
+    pub(super) unreviewed: Vec<String>,
+    /// The file in which the harness is told of an older way that knows ended turns alone, where nothing else is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) only_notifies: Option<PathBuf>,
+    pub(super) standing: Standing,
 }
 
 impl Seen {
@@ -196,8 +199,10 @@ fn seen_in(
     let missing_programs =
         standing.programs.iter().filter(|file| !Path::new(file).exists()).cloned().collect();
     let unreviewed = settings.unreviewed(surroundings)?;
+    let only_notifies = if standing.is_absent() { settings.notifies(surroundings)? } else { None };
     let path = settings.path().to_owned();
-    Ok(Seen { scope, path, state: state(&standing), missing_programs, unreviewed, standing })
+    let state = state(&standing);
+    Ok(Seen { scope, path, state, missing_programs, unreviewed, only_notifies, standing })
 }
 
 fn status(
@@ -232,6 +237,11 @@ fn status(
     Ok(if well { exit::OK } else { exit::NO })
 }
 
+/// What an older way to be told is worth.
+pub(super) fn notifies_alone(config: &Path) -> String {
+    format!("`notify` in {} tells of ended turns alone, of no question and no permission", show(config))
+}
+
 fn state(standing: &Standing) -> &'static str {
     if standing.is_absent() {
         "absent"
@@ -243,8 +253,11 @@ fn state(standing: &Standing) -> &'static str {
 }
 
 fn print_seen(out: &mut dyn Write, pack: &Pack, seen: &Seen) -> io::Result<()> {
-    let Seen { scope, path, state, missing_programs, unreviewed, standing } = seen;
+    let Seen { scope, path, state, missing_programs, unreviewed, only_notifies, standing } = seen;
     writeln!(out, "{} {}  {}: {state}", pack.name, scope.word(), show(path))?;
+    if let Some(config) = only_notifies {
+        writeln!(out, "    {}", notifies_alone(config))?;
+    }
     if *state == "absent" {
         return Ok(());
     }

@@ -186,6 +186,11 @@ impl Setup<'_, '_> {
         if self.options.dry_run {
             self.say("then", "sessions that run would be taken in, and one notice sent as a test")?;
             self.say("service", self.service.line())?;
+            for one in &ready {
+                if let Some(line) = &one.withheld {
+                    self.say("for you", line)?;
+                }
+            }
             return Ok(if self.report.problems.is_empty() { exit::OK } else { exit::NO });
         }
         for one in ready.iter().filter(|one| one.pack.lists_sessions) {

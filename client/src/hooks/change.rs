@@ -130,6 +130,14 @@ impl Settings {
         Ok(hindrance::unreviewed(&document, self.path(), &config))
     }
 
+    /// The configuration beside these settings, where it has the older `notify`.
+    pub fn notifies(&self, surroundings: &Surroundings) -> Result<Option<PathBuf>, HooksError> {
+        let Some(name) = self.pack.reader.reviews else { return Ok(None) };
+        let config = Snapshot::read(&config_file(self.pack, surroundings, name))?;
+        let has = config.text.is_some_and(|text| hindrance::notifies(&text));
+        Ok(has.then_some(config.path))
+    }
+
     /// The change that puts the hooks in; nothing if they are there as they should be.
     pub fn install(self, program: &str) -> Result<Option<Change>, HooksError> {
         if let Some(wanted) = script::text(self.pack, program) {

@@ -56,6 +56,12 @@ pub fn unreviewed(document: &Document, file: &Path, config: &str) -> Vec<String>
     events
 }
 
+/// Whether Codex's configuration has `notify`: a program that it runs when a turn has ended, and for nothing else.
+pub fn notifies(config: &str) -> bool {
+    let config: toml::Table = config.parse().unwrap_or_default();
+    config.get("notify").and_then(toml::Value::as_array).is_some_and(|argv| !argv.is_empty())
+}
+
 /// `PostToolUse` as `post_tool_use`.
 fn snake(event: &str) -> String {
     let mut name = String::new();
@@ -88,6 +94,18 @@ mod tests {
         assert_eq!(off[0], "`hooksConfig.enabled` is false in this file: no hook runs");
         assert!(off[1].starts_with("this file has trailing commas: Gemini"), "{off:?}");
         assert!(said("codex", "{\"x\": 1}")[0].starts_with("`x` is no name"));
+    }
+
+    #[test]
+    fn h9_a_notify_is_no_hook() {
+        for (config, has) in [
+            ("notify = [\"minder\", \"hook\", \"codex\"]\n", true),
+            ("notify = []\n", false),
+            ("[tui]\nnotify = [\"x\"]\n", false),
+            ("no toml [", false),
+        ] {
+            assert_eq!(notifies(config), has, "{config}");
+        }
     }
 
     #[test]

@@ -79,6 +79,11 @@ pub fn version(program: &Path, limit: Duration) -> Result<String, String> {
     first(&said.out).or_else(|| first(&said.err)).ok_or_else(|| "names no version".to_owned())
 }
 
+/// What a program prints on standard output.
+pub fn said(program: &Path, arguments: &[&str], limit: Duration) -> Result<String, String> {
+    Ok(ask(program, arguments, limit)?.out)
+}
+
 /// The sessions that run now.
 pub fn running_agents(program: &Path, limit: Duration) -> Result<Vec<RunningAgent>, String> {
     parse_agents(&ask(program, &["agents", "--json"], limit)?.out)

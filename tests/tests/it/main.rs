@@ -24,6 +24,7 @@ mod j_text;
 mod launches;
 mod matrix;
 mod plugins;
+mod probe;
 mod queues;
 mod queues_crash;
 mod records;

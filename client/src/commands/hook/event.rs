@@ -9,7 +9,7 @@ use minder_proto::stamp::Stamp;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{environment, input, payload};
+use super::{environment, input, payload, trace};
 use crate::autostart::Starter;
 use crate::rpc::{CallError, Client, Endpoint, Start, Unreachable};
 use crate::spool;
@@ -28,12 +28,21 @@ pub fn serve(harness: String) -> Option<HookAnswer> {
     // One for the request and its spool file, made before the call: whichever the daemon meets first, it applies
     // the event once.
     let key = Uuid::now_v7();
-    let env = environment(&harness);
+    let mut env = environment(&harness);
+    let probe = trace::Trace::wanted(&home, &harness, &payload);
+    if probe.is_some() {
+        // In a probe the turn's hooks are what is asked about; elsewhere the runner speaks for it.
+        env.turn = None;
+    }
     let event = HookEvent { harness, payload: Value::Object(payload), env, key: key.to_string() };
     let left = deadline.saturating_duration_since(Instant::now()).max(LEAST);
     let endpoint = Endpoint::from_env(home.clone());
     let mut client = Client::new(endpoint, Start::Never("a hook waits for none")).patience(Some(left));
-    match client.call(&event) {
+    let answer = client.call(&event);
+    if let Some(probe) = probe {
+        probe.note(key, answer.is_ok());
+    }
+    match answer {
         Ok(answer) => Some(answer),
         Err(error) => {
             let fate = fate(&error);

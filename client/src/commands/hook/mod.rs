@@ -6,6 +6,7 @@
 mod event;
 mod input;
 pub mod payload;
+pub mod trace;
 mod wait;
 
 use std::ffi::OsString;

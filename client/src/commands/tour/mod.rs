@@ -2,23 +2,22 @@
 //! and the smoke test of an installation.
 //!
 //! `steps.rs` is what is shown and what must come of it, `play.rs` runs a command and shows what it printed,
-//! `stage.rs` is the folder and the environment that the commands see, `apart.rs` gives the steps a process of their
-//! own. Used by `cli`.
+//! `stage.rs` is the folder and the environment that the commands see; the crate's `apart` gives the steps a process of
+//! their own. Used by `cli`.
 
 use clap::Args;
 use minder_proto::error::exit;
 
+use crate::apart::{self, Ended, Wanted};
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::fault::CommandError;
 use crate::printer::Printer;
 
-mod apart;
 mod play;
 mod stage;
 mod steps;
 
-use apart::{Ended, Wanted};
 use play::{Play, Unmet};
 use stage::Stage;
 

@@ -7,8 +7,8 @@ use minder_proto::text::{block, width};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::apart::Wanted;
 use super::stage::{Ran, Running, Stage};
+use crate::apart::Wanted;
 use crate::fault::CommandError;
 use crate::printer::Printer;
 

@@ -29,7 +29,7 @@ const WRITES: [&str; 21] = [
 ];
 
 /// Modules that change files, or open them in a way that only `OpenOptions` knows; each with the reason.
-const WRITERS: [(&str, &str); 15] = [
+const WRITERS: [(&str, &str); 17] = [
     ("daemon/src/store/", "the store"),
     (
         "daemon/src/folder.rs",
@@ -47,6 +47,8 @@ const WRITERS: [(&str, &str); 15] = [
     ("client/src/hooks/replace.rs", "settings files of a harness"),
     ("client/src/hooks/receipt.rs", "what was put into them, for the way back"),
     ("client/src/commands/tour/stage.rs", "the throw-away folder of the tour"),
+    ("client/src/commands/probe/scratch.rs", "the throw-away folder of a probe"),
+    ("client/src/commands/hook/trace.rs", "that a hook ran, in the store of a probe"),
     ("daemon/src/readiness.rs", "opens /dev/null"),
 ];
 

@@ -1,5 +1,5 @@
 //! A piece of work in a process of its own that nobody of the caller's stands above. The daemon takes a process under a
-//! harness for that harness's conversation; what the tour runs is nobody's, also where an agent runs the tour.
+//! harness for that harness's conversation; what the tour and a probe run is nobody's, also where an agent runs them.
 
 #![allow(unsafe_code)]
 
