@@ -57,6 +57,8 @@ pub enum Command {
     Hooks(commands::hooks::args::HooksArgs),
     /// The harnesses: which are here, and what works with each
     Harness(commands::harness::HarnessArgs),
+    /// Find what is not as it should be, each with the command that mends it
+    Doctor(commands::doctor::DoctorArgs),
     /// Set everything up: find the harnesses, ask, install, test; or take it all back
     Setup(commands::setup::args::SetupArgs),
     /// Text for agents, how sessions are named, or the help of a command
@@ -136,6 +138,7 @@ impl Command {
             Self::Hook(args) => commands::hook::run(&args, context),
             Self::Hooks(args) => commands::hooks::args::run(args, context),
             Self::Harness(args) => commands::harness::run(&args, context),
+            Self::Doctor(args) => commands::doctor::run(&args, context),
             Self::Setup(args) => commands::setup::args::run(args, context),
             Self::Help(args) => commands::help::run(&args, context),
             Self::Turn(args) => commands::turn::run(args, context),
