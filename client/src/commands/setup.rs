@@ -272,8 +272,13 @@ impl Setup<'_, '_> {
                 SandboxOffer::Given => {}
                 // A sandbox is a person's own measure: it is not widened in passing.
                 _ if !self.options.codex_sandbox => {
+                    let by = if self.options.dry_run {
+                        format!(", by this in {config}: {}", text::one_line(&lines.replace('\n', " ")))
+                    } else {
+                        String::new()
+                    };
                     withheld = Some(format!(
-                        "tools in {}'s sandbox cannot speak; `minder setup {} --codex-sandbox` would let every command in it write to minder's spool",
+                        "tools in {}'s sandbox cannot speak; `minder setup {} --codex-sandbox` would let every command in it write to minder's spool{by}",
                         pack.title, pack.name
                     ));
                 }

@@ -111,7 +111,12 @@ fn h9_what_is_there_and_dead_is_said() {
     fs_err::create_dir(file.parent().unwrap()).unwrap();
     // A program that is told of ended turns knows no approvals: that is no installation.
     fs_err::write(&config, "notify = [\"minder\", \"notify\"]\n").unwrap();
-    assert_eq!((status().code(), status().out), (1, format!("codex user  {}: absent\n", file.display())));
+    let alone = format!(
+        "codex user  {}: absent\n    `notify` in {} tells of ended turns alone, of no question and no permission\n",
+        file.display(),
+        config.display()
+    );
+    assert_eq!((status().code(), status().out), (1, alone));
 
     let installed = place.hooks_with(program, &of("codex", Action::Install));
     assert!(installed.err.contains("Hooks need review"), "{installed:?}");

@@ -364,6 +364,12 @@ fn the_sandbox_of_codex_is_widened_only_where_that_was_asked_for() {
         assert!(ran.out.contains(line), "{}", ran.out);
     }
     assert_eq!(steps.log[0], "ask Change these 2 files as shown?");
+    let looked = setup(&place, &Options { dry_run: true, ..Options::default() }, &mut steps);
+    assert!(
+        looked.out.contains("cannot speak") && looked.out.contains("writable_roots = ["),
+        "{}",
+        looked.out
+    );
 
     // Shown and asked about as every file is.
     let asked = Options { codex_sandbox: true, ..Options::default() };

@@ -114,8 +114,8 @@ pub struct Harness {
     pub then: &'static str,
     /// Where its program is for this shell.
     pub here: Option<PathBuf>,
-    /// Where it is for the daemon; nothing where its path is not known.
-    pub there: Option<Option<PathBuf>>,
+    /// Where it is for the daemon.
+    pub there: There,
     /// The version, where it is older than any that works.
     pub too_old: Option<String>,
     /// The file of its hooks.
@@ -124,6 +124,18 @@ pub struct Harness {
     pub hooks: Hooks,
     /// Its tools cannot speak out of its sandbox.
     pub muted: bool,
+}
+
+/// Where the daemon's `PATH` leads.
+#[derive(Clone, Debug, Default)]
+pub enum There {
+    /// Its `PATH` is not known.
+    #[default]
+    Unknown,
+    /// Nowhere.
+    Nowhere,
+    /// To this program.
+    At(PathBuf),
 }
 
 /// How a harness's hooks stand.

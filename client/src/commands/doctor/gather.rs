@@ -14,7 +14,7 @@ use minder_proto::stamp::Stamp;
 use minder_proto::{STORE_FORMAT, config, snapshot};
 
 use super::facts::{
-    Config, Daemon, DaemonProcess, Disk, Facts, Files, Harness, Hooks, Lock, Modes, Socket, Stranded,
+    Config, Daemon, DaemonProcess, Disk, Facts, Files, Harness, Hooks, Lock, Modes, Socket, Stranded, There,
 };
 use crate::autostart::find_program;
 use crate::commands::hooks::look;
@@ -212,8 +212,10 @@ fn harness(
     if here.is_none() && !matches!(hooks, Hooks::There { .. }) {
         return None;
     }
-    let there =
-        theirs.map(|path| find(pack, &Surroundings { path: Some(path.into()), ..surroundings.clone() }));
+    let there = theirs.map_or(There::Unknown, |path| {
+        let theirs = Surroundings { path: Some(path.into()), ..surroundings.clone() };
+        find(pack, &theirs).map_or(There::Nowhere, There::At)
+    });
     let known = here.as_deref().filter(|_| pack.program.oldest.is_some());
     let too_old = known.and_then(|program| version(program, TIME_LIMIT).ok()).filter(|v| pack.is_too_old(v));
     let sandbox = SandboxConfig::read(surroundings, pack).ok().flatten();

@@ -138,7 +138,7 @@ mod tests {
     use minder_proto::VERSION;
     use minder_proto::text::width;
 
-    use super::facts::Hooks;
+    use super::facts::{Hooks, There};
     use super::samples::{facts, harness, there};
     use super::*;
 
@@ -149,7 +149,23 @@ mod tests {
     #[test]
     fn a_machine_on_which_all_is_well() {
         let found = checks::all(&facts());
-        expect![[""]].assert_eq(&shown(&found));
+        expect![[r"
+            ok     daemon      minderd VERSION (pid 41211), up 3d
+            ok     socket      /run/user/1000/minder/minder.sock
+            ok     lock        held by process 41211
+            ok     service     no systemd here; none needed: the first command or hook
+                               starts the daemon
+            ok     path        the daemon finds what this shell finds
+            ok     hooks       codex: /h/hooks.json
+            ok     tmux        tmux 3.3a
+            ok     disk        50 GiB free
+            ok     clock       is not behind the store
+            ok     permissions the store is yours alone
+            ok     config      /c/config.toml
+            ok     store       /s
+            ok     sessions    all can be reached
+            all is well"]]
+        .assert_eq(&shown(&found));
         assert!(fixes(&found).is_empty());
     }
 
@@ -163,10 +179,37 @@ mod tests {
         facts.harnesses = vec![harness("claude"), harness("codex")];
         facts.harnesses[0].hooks = Hooks::OnlyNotifies("/home/ana/.codex/config.toml".into());
         facts.harnesses[1].hooks = there();
-        facts.harnesses[1].there = Some(None);
+        facts.harnesses[1].there = There::Nowhere;
         let found = checks::all(&facts);
         let text = shown(&found);
-        expect![[""]].assert_eq(&text);
+        expect![[r"
+            ok     daemon      minderd VERSION (pid 41211), up 3d
+            ok     socket      /run/user/1000/minder/minder.sock
+            WRONG  lock        the daemon that answers is process 41211, and process 7 has
+                               the store's lock
+                               -> minder daemon restart
+            ok     service     no systemd here; none needed: the first command or hook
+                               starts the daemon
+            WRONG  path        the daemon's PATH does not lead to codex (/usr/bin/codex is
+                               it here)
+                               -> minder daemon restart
+            WRONG  hooks       claude: `notify` in /home/ana/.codex/config.toml tells of
+                               ended turns alone, of no question and no permission
+                               -> minder setup claude
+            ok     hooks       codex: /h/hooks.json
+            ok     tmux        tmux 3.3a
+            ok     disk        50 GiB free
+            ok     clock       is not behind the store
+            WRONG  permissions others may use /s/sessions and 1 more
+                               -> chmod -R go= /s
+            ok     config      /c/config.toml
+            ok     store       /s
+            WRONG  quarantine  set aside as unreadable: queue.jsonl
+                               -> /s/quarantine: the .why beside each says what it was;
+                               remove what you do not need
+            ok     sessions    all can be reached
+            5 to mend; minder doctor --fix runs 2 of the commands"]]
+        .assert_eq(&text);
         assert!(text.lines().all(|line| width(line) <= 80), "{text}");
         // The restart mends two, and is run once.
         let fixes: Vec<_> = fixes(&found).into_iter().map(|mend| mend.text).collect();

@@ -5,7 +5,9 @@ use minder_proto::caller::Identity;
 use minder_proto::rpc::StatusAnswer;
 use minder_proto::stamp::Stamp;
 
-use super::facts::{Config, Daemon, DaemonProcess, Disk, Facts, Files, Harness, Hooks, Lock, Modes, Socket};
+use super::facts::{
+    Config, Daemon, DaemonProcess, Disk, Facts, Files, Harness, Hooks, Lock, Modes, Socket, There,
+};
 use super::finding::{Finding, Level};
 use crate::hooks::pack;
 use crate::hooks::service::Service;
@@ -67,7 +69,7 @@ pub fn harness(name: &str) -> Harness {
         title: pack.title,
         then: pack.then,
         here: Some(format!("/usr/bin/{name}").into()),
-        there: Some(Some(format!("/usr/bin/{name}").into())),
+        there: There::At(format!("/usr/bin/{name}").into()),
         file: "/h/hooks.json".into(),
         ..Harness::default()
     }

@@ -33,7 +33,7 @@ fn of(one: &Harness) -> Vec<Finding> {
             found.push(Finding::wrong(CHECK, text).by_hand(&setup));
         }
         Hooks::Broken(why) => {
-            found.push(Finding::wrong(CHECK, format!("{name}: {why}")).told("mend that file by hand"))
+            found.push(Finding::wrong(CHECK, format!("{name}: {why}")).told("mend that file by hand"));
         }
         Hooks::There { missing, outdated, surplus, gone, unreviewed, hindrances } => {
             let parts = [

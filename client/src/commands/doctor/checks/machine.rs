@@ -1,6 +1,6 @@
 //! The machine: who looks after the daemon, what its `PATH` leads to, tmux, disk, clock.
 
-use super::super::facts::{Facts, Hooks};
+use super::super::facts::{Facts, Hooks, There};
 use super::super::finding::Finding;
 use super::daemon::RESTART;
 use crate::hooks::service::Service;
@@ -36,10 +36,9 @@ pub fn path(facts: &Facts) -> Vec<Finding> {
     const CHECK: &str = "path";
     let mut found = Vec::new();
     for one in &facts.harnesses {
-        let Some(there) = &one.there else { continue };
         let used = !matches!(one.hooks, Hooks::Absent);
-        match (&one.here, there) {
-            (Some(here), None) => {
+        match (&one.here, &one.there) {
+            (Some(here), There::Nowhere) => {
                 let text = format!(
                     "the daemon's PATH does not lead to {} ({} is it here)",
                     one.name,
@@ -52,7 +51,7 @@ pub fn path(facts: &Facts) -> Vec<Finding> {
                     finding.fixed_by(&RESTART)
                 });
             }
-            (Some(here), Some(there)) if here != there => found.push(Finding::note(
+            (Some(here), There::At(there)) if here != there => found.push(Finding::note(
                 CHECK,
                 format!("{} is {} here and {} for the daemon", one.name, here.display(), there.display()),
             )),
@@ -150,15 +149,15 @@ mod tests {
         one.harnesses = vec![harness("claude")];
         one.harnesses[0].hooks = there();
         one.harnesses[0].here = Some("/opt/claude".into());
-        one.harnesses[0].there = Some(None);
+        one.harnesses[0].there = There::Nowhere;
         check(&path(&one), &[(Wrong, "to claude (/opt/claude is it here)", Some("minder daemon restart"))]);
         one.in_charge = true;
         check(&path(&one), &[(Wrong, "to claude", Some("import-environment PATH"))]);
         one.harnesses[0].hooks = Hooks::Absent;
         check(&path(&one), &[(Note, "to claude", Some("import-environment PATH"))]);
-        one.harnesses[0].there = Some(Some("/usr/bin/claude".into()));
+        one.harnesses[0].there = There::At("/usr/bin/claude".into());
         check(&path(&one), &[(Note, "is /opt/claude here and /usr/bin/claude for the daemon", None)]);
-        one.harnesses[0].there = None;
+        one.harnesses[0].there = There::Unknown;
         check(&path(&one), &[(Ok, "", None)]);
     }
 
@@ -178,11 +177,8 @@ mod tests {
     fn disks_are_full_or_elsewhere_or_well() {
         let of = |free, inodes, shared| {
             let disk = super::super::super::facts::Disk { free, inodes, shared };
-            disk_of(&Facts { disk: Some(disk), ..facts() })
+            super::disk(&Facts { disk: Some(disk), ..facts() })
         };
-        fn disk_of(facts: &Facts) -> Vec<Finding> {
-            disk(facts)
-        }
         check(&of(5 << 30, None, None), &[(Ok, "5 GiB free", None)]);
         check(&of(500 << 20, None, None), &[(Note, "500 MiB", None)]);
         check(&of(10 << 20, None, None), &[(Wrong, "10 MiB", Some("make room"))]);
