@@ -88,7 +88,7 @@ impl Scratch {
         std::fs::create_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))
     }
 
-    /// Runs minder on the store of this place, to its end; what it printed, or why it failed.
+    /// Runs this program on the store of this place, to its end; what it printed, or why it failed.
     pub fn minder(&self, words: &[&str], input: &str) -> Result<String, String> {
         let said = self.start(words, input, false)?.end(LIMIT)?;
         match said.code {
@@ -97,7 +97,7 @@ impl Scratch {
         }
     }
 
-    /// Starts minder there. With `theirs` it has the caller's own runtime folder, for what it starts in turn.
+    /// Starts this program there. With `theirs` it has the caller's own runtime folder, for what it starts in turn.
     pub fn start(&self, words: &[&str], input: &str, theirs: bool) -> Result<Running, String> {
         let failed = |e: io::Error| format!("minder {}: {e}", words.join(" "));
         // Files, not pipes: what is left running may hold them open without holding us.
