@@ -18,6 +18,9 @@ pub struct ChannelOptions {
     /// The server's control socket, for --channel codex [default: where Codex has it]
     #[arg(long, value_name = "PATH")]
     socket: Option<String>,
+    /// The server's address, for --channel opencode: http://127.0.0.1:PORT
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
     /// The pane of --channel tmux, where it is not that of its process
     #[arg(long, value_name = "[SOCKET:]%N")]
     pane: Option<String>,
@@ -39,6 +42,8 @@ pub enum Kind {
     Headless,
     /// Codex's own server, which holds the conversation of its terminal.
     Codex,
+    /// OpenCode's own server, which holds the conversation.
+    Opencode,
     /// It is typed into the pane of tmux in which its harness runs; the last resort.
     Tmux,
 }
@@ -51,6 +56,16 @@ impl ChannelOptions {
         }
         if self.channel == Some(Kind::Codex) && self.program.is_empty() {
             return Ok(Some(Channel::Codex { socket: self.socket }));
+        }
+        if self.url.is_some() && self.channel != Some(Kind::Opencode) {
+            return Err(CommandError::usage("--url is for --channel opencode"));
+        }
+        if self.channel == Some(Kind::Opencode) && self.program.is_empty() {
+            let Some(url) = self.url else {
+                let why = "--channel opencode needs its server's address";
+                return Err(CommandError::usage(why).hint("--url http://127.0.0.1:PORT"));
+            };
+            return checked(Channel::Opencode { url }).map(Some);
         }
         if self.pane.is_some() && self.channel != Some(Kind::Tmux) {
             return Err(CommandError::usage("--pane is for --channel tmux"));
@@ -75,7 +90,7 @@ impl Kind {
             Self::Mailbox => Some(Channel::Mailbox),
             Self::Hook => Some(Channel::Hook),
             Self::Codex => Some(Channel::Codex { socket: None }),
-            Self::Exec | Self::Headless | Self::Tmux => None,
+            Self::Exec | Self::Headless | Self::Opencode | Self::Tmux => None,
         }
     }
 }
@@ -90,7 +105,10 @@ fn tmux(pane: Option<&str>) -> Result<Channel, CommandError> {
             (own.unwrap_or(usual), text)
         }
     };
-    let channel = Channel::Tmux { socket, pane: pane.to_owned() };
+    checked(Channel::Tmux { socket, pane: pane.to_owned() })
+}
+
+fn checked(channel: Channel) -> Result<Channel, CommandError> {
     limits::channel(&channel).map_err(|fault| CommandError::usage(fault.to_string()))?;
     Ok(channel)
 }
@@ -117,7 +135,7 @@ mod tests {
     fn a_program_belongs_to_exec_and_exec_to_a_program() {
         let read = |channel, program: &[&str]| {
             let program = program.iter().map(|s| (*s).to_owned()).collect();
-            ChannelOptions { channel, pane: None, program, socket: None }.read()
+            ChannelOptions { channel, program, ..ChannelOptions::default() }.read()
         };
         assert_eq!(read(None, &[]), Ok(None));
         assert_eq!(read(Some(Kind::Hook), &[]), Ok(Some(Channel::Hook)));
@@ -139,8 +157,8 @@ mod tests {
     #[test]
     fn a_pane_belongs_to_tmux_and_is_one() {
         let read = |channel, pane: Option<&str>| {
-            ChannelOptions { channel, pane: pane.map(str::to_owned), program: Vec::new(), socket: None }
-                .read()
+            let pane = pane.map(str::to_owned);
+            ChannelOptions { channel, pane, ..ChannelOptions::default() }.read()
         };
         let tmux =
             |socket: &str, pane: &str| Ok(Some(Channel::Tmux { socket: socket.into(), pane: pane.into() }));
@@ -152,5 +170,18 @@ mod tests {
         }
         assert_eq!(read(Some(Kind::Hook), Some("%3")).unwrap_err().exit, 64);
         assert_eq!(read(None, Some("%3")).unwrap_err().exit, 64);
+    }
+
+    #[test]
+    fn an_address_belongs_to_opencode_and_is_on_this_machine() {
+        let read = |channel, url: Option<&str>| {
+            ChannelOptions { channel, url: url.map(str::to_owned), ..ChannelOptions::default() }.read()
+        };
+        let url = "http://127.0.0.1:4096";
+        let opencode = Channel::Opencode { url: url.to_owned() };
+        assert_eq!(read(Some(Kind::Opencode), Some(url)), Ok(Some(opencode)));
+        assert_eq!(read(Some(Kind::Opencode), None).unwrap_err().exit, 64);
+        assert_eq!(read(Some(Kind::Opencode), Some("http://10.0.0.1:80")).unwrap_err().exit, 64);
+        assert_eq!(read(Some(Kind::Hook), Some(url)).unwrap_err().exit, 64);
     }
 }

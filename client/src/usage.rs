@@ -96,7 +96,7 @@ mod tests {
             state review --if busy
               minder: invalid value 'busy' for '--if <STATE>': no such state: "busy" (queued, working, idle, parked, asking, review, done, close-pending, error): minder state --help
             new --channel pigeon
-              minder: invalid value 'pigeon' for '--channel <C>' [possible values: mailbox, hook, exec, headless, codex, tmux]: minder new --help
+              minder: invalid value 'pigeon' for '--channel <C>' [possible values: mailbox, hook, exec, headless, codex, opencode, tmux]: minder new --help
             show --timeline -1
               minder: unexpected argument '-1' found (to pass '-1' as a value, use '-- -1'): minder show --help
         "#]].assert_eq(&told);

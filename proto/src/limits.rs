@@ -1,6 +1,8 @@
 //! Most bytes of what callers may put into a record, and the check that refuses more. A note's limit stands with the
 //! timeline's lines, a message's in the configuration.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
 use crate::error::{Fault, Kind};
 use crate::record::Channel;
 
@@ -43,6 +45,12 @@ pub fn channel(channel: &Channel) -> Result<(), Fault> {
     if let Channel::Codex { socket } = channel {
         return text("a socket's path", socket.as_deref(), PATH_MAX);
     }
+    if let Channel::Opencode { url } = channel
+        && loopback(url).is_none()
+    {
+        let why = "channel opencode needs the address of a server on this machine: http://127.0.0.1:PORT, and nothing behind it";
+        return Err(Fault::new(Kind::InvalidParams, why));
+    }
     if let Channel::Tmux { socket, pane } = channel {
         text("a tmux socket's path", Some(socket), PATH_MAX)?;
         if !socket.starts_with('/') || socket.contains(char::is_control) || !is_pane(pane) {
@@ -55,6 +63,21 @@ pub fn channel(channel: &Channel) -> Result<(), Fault> {
         return Err(Fault::new(Kind::InvalidParams, "channel exec needs a program"));
     }
     text("a program with its arguments", Some(&argv.join(" ")), PROGRAM_MAX)
+}
+
+/// Where a server on this very machine listens, by its URL; none for any other, or for more than a place in it: no user, no
+/// password, no path.
+pub fn loopback(url: &str) -> Option<SocketAddr> {
+    let place = url.strip_prefix("http://")?;
+    let (host, port) = place.strip_suffix('/').unwrap_or(place).rsplit_once(':')?;
+    let host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(six) => IpAddr::V6(six.parse().ok()?),
+        None if host == "localhost" => Ipv4Addr::LOCALHOST.into(),
+        None => IpAddr::V4(host.parse().ok()?),
+    };
+    let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = port.parse().ok().filter(|port| digits && *port != 0)?;
+    host.is_loopback().then(|| SocketAddr::new(host, port))
 }
 
 /// True for a pane's id, as tmux writes it.
@@ -85,6 +108,40 @@ mod tests {
             ("/a", "main:1"),
         ] {
             assert!(!tmux(socket, pane), "{socket} {pane}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_spoken_to_is_on_this_machine() {
+        let at = |url: &str| loopback(url).map(|at| at.to_string());
+        for (url, place) in [
+            ("http://127.0.0.1:4096", "127.0.0.1:4096"),
+            ("http://127.0.0.1:4096/", "127.0.0.1:4096"),
+            ("http://localhost:1", "127.0.0.1:1"),
+            ("http://[::1]:65535", "[::1]:65535"),
+        ] {
+            assert_eq!(at(url).as_deref(), Some(place));
+        }
+        for url in [
+            "",
+            "127.0.0.1:4096",
+            "https://127.0.0.1:4096",
+            "http://127.0.0.1",
+            "http://127.0.0.1:0",
+            "http://127.0.0.1:+80",
+            "http://127.0.0.1:65536",
+            "http://10.0.0.1:4096",
+            "http://0.0.0.0:4096",
+            "http://[::]:4096",
+            "http://example.com:4096",
+            "http://localhost.example.com:4096",
+            "http://u:p@127.0.0.1:4096",
+            "http://127.0.0.1:4096/x",
+            "http://127.0.0.1:4096//",
+            "http://127.0.0.1:4096?x",
+            "http://127.1:4096",
+        ] {
+            assert_eq!(at(url), None, "{url}");
         }
     }
 

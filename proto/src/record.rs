@@ -161,6 +161,11 @@ pub enum Channel {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         socket: Option<String>,
     },
+    /// OpenCode's own server, which holds the conversation.
+    Opencode {
+        /// Where it listens, on this machine: `http://127.0.0.1:4096`.
+        url: String,
+    },
     /// What waits is typed into a pane of tmux.
     Tmux {
         /// The socket of the tmux server.
@@ -188,6 +193,7 @@ impl Channel {
             Self::Exec { .. } => "exec",
             Self::Headless { .. } => "headless",
             Self::Codex { .. } => "codex",
+            Self::Opencode { .. } => "opencode",
             Self::Tmux { .. } => "tmux",
         }
     }

@@ -27,6 +27,9 @@ pub struct Server {
     base: String,
 }
 
+/// What a server asks for: it is in its environment alone.
+const PASSWORD: &str = "s3cret";
+
 impl Server {
     /// Starts one that asks before it makes a file by `touch`, and for nothing else.
     pub fn start(isolated: &Isolated, model: &Model, folder: &Path) -> Result<Self> {
@@ -44,12 +47,18 @@ impl Server {
         for name in ["AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD"] {
             command.env(format!("OPENCODE_DISABLE_{name}"), "1");
         }
+        command.env("OPENCODE_SERVER_PASSWORD", PASSWORD);
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let child = command.spawn().context("opencode serve")?;
         let server = Self { child, base: format!("http://127.0.0.1:{port}") };
         let listens = || std::fs::read_to_string(&output).ok()?.contains("listening on").then_some(());
         files::wait_for(&output, START, listens).context("waiting for OpenCode's server")?;
         Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> &str {
+        &self.base
     }
 
     /// Begins a conversation and gives its id.
@@ -77,6 +86,7 @@ impl Server {
 
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let mut curl = Command::new("curl");
+        curl.arg("-u").arg(format!("opencode:{PASSWORD}"));
         curl.args(["-sS", "--fail", "-m", "110", "-X", method, "-H", "content-type: application/json"]);
         if let Some(body) = body {
             curl.args(["-d", &body.to_string()]);

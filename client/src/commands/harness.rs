@@ -39,7 +39,8 @@ const LS_HELP: &str = "\
 Each program is asked for its version, at most 5 s. IDLE, BUSY and DIALOG say
 what becomes of a message to a session of it: wakes, it starts a turn; waits,
 until somebody types there; next tool, next step, turn end, where it enters a
-turn that runs; after, once the dialog is answered; ?, was never tried.
+turn that runs; after, once the dialog is answered; ?, was never tried. Below
+each stand the ways in that a session of it can have; see minder set.
 
 HOOKS: dead, they are there and do not run (minder hooks status HARNESS says
 why); broken, the file cannot be read; with --json each has its file.";
@@ -141,9 +142,14 @@ fn lines(rows: &[Row], look: Look) -> Vec<String> {
             column("IDLE", 3, &|row| row.works.idle.to_owned()),
             column("BUSY", 2, &|row| row.works.busy.to_owned()),
             column("DIALOG", 1, &|row| row.works.dialog.to_owned()),
-            column("CHANNELS", 4, &|row| row.works.channels.join(" ")),
         ];
-        lines.extend(table::lines(columns, look, |_, _, cell| cell.to_owned()));
+        let mut table = table::lines(columns, look, |_, _, cell| cell.to_owned()).into_iter();
+        lines.extend(table.next());
+        for (line, row) in table.zip(&here) {
+            let ways = format!("  --channel {}", row.works.channels.join("|"));
+            lines.push(line);
+            lines.push(look.columns.map_or(ways.clone(), |columns| text::fit(&ways, columns)));
+        }
     }
     for row in &here {
         lines.extend(remarks(row));
@@ -212,12 +218,17 @@ mod tests {
         ];
         let look = Look { columns: Some(80), ..Look::default() };
         expect![[r#"
-            HARNESS   VERSION  HOOKS      IDLE   BUSY       DIALOG    CHANNELS
-            claude    2.1.332  installed  wakes  next tool  after     hook headless
-            codex     0.171.0  dead       waits  next tool  after     hook headless
-            opencode  1.20.0   outdated   wakes  next step  after     hook headless
-            pi        ?        absent     wakes  next step  has none  hook headless
-            cursor    2026.1   installed  ?      ?          ?         hook headless
+            HARNESS   VERSION  HOOKS      IDLE   BUSY       DIALOG
+            claude    2.1.332  installed  wakes  next tool  after
+              --channel hook|headless|tmux
+            codex     0.171.0  dead       wakes  next tool  after
+              --channel hook|codex|headless|tmux
+            opencode  1.20.0   outdated   wakes  next step  after
+              --channel hook|opencode|headless
+            pi        ?        absent     wakes  next step  has none
+              --channel hook|headless
+            cursor    2026.1   installed  ?      ?          ?
+              --channel hook|headless
             codex: minder hooks status codex says what is wrong
             opencode: 1.20.0 was not tried; 1.18.33 was
             opencode: minder hooks install opencode brings its hooks up to date
@@ -226,7 +237,7 @@ mod tests {
             not found: gemini"#]]
         .assert_eq(&lines(&rows, look).join("\n"));
         let narrow = Look { columns: Some(40), ..Look::default() };
-        assert!(lines(&rows[..2], narrow).iter().take(3).all(|line| text::width(line) <= 40));
+        assert!(lines(&rows[..2], narrow).iter().take(5).all(|line| text::width(line) <= 40));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //!
 //! `rules` decides (pure), `hand` turns queued messages into the text that a hook prints, `evidence` looks for their
 //! ids where the harness writes what its model saw, `mailbox` and `exec` are channels, `waiters` are the hooks that
-//! wait to wake an idle session, `headless` runs a queue as supervised turns, `codex`
-//! speaks with the server of its terminals, `tmux` types into a terminal, `answers` serves those who wait for a
-//! reply, `replaced` tells them that there will be none, `scheduler` is the loop over all of it.
+//! wait to wake an idle session, `headless` runs a queue as supervised turns, `codex` and `opencode` speak with servers
+//! that hold the conversation, over what they have in common in `served`, `tmux` types into a terminal, `answers`
+//! serves those who wait for a reply, `replaced` tells them that there will be none, `scheduler` is the loop over all of it.
 //!
 //! Uses: `store`, `session`, `identity`, `turn`. Used by: `hook`, `server`.
 
@@ -29,9 +29,11 @@ mod exec;
 pub mod hand;
 pub mod headless;
 pub mod mailbox;
+mod opencode;
 mod replaced;
 pub mod rules;
 mod scheduler;
+mod served;
 pub mod tmux;
 pub mod waiters;
 

@@ -14,11 +14,12 @@ use minder_proto::rpc::HookAnswer;
 use minder_proto::stamp::Stamp;
 use tokio::time::Instant;
 
-use super::{Delivery, codex};
+use super::{Delivery, codex, opencode};
 
 use super::hand::{self, POINTER_SEEN};
 use super::mailbox::bury;
 use super::rules::{self, Boundary};
+use super::served::{self, Server as _};
 
 /// Waiting messages that one look takes in: a long queue does not make a look long.
 const WINDOW: usize = 64;
@@ -141,15 +142,20 @@ impl Delivery {
                     );
                 }
             }
-            Channel::Codex { .. } if !codex::is_wanted(&view.waiting) => {}
+            Channel::Codex { .. } | Channel::Opencode { .. }
+                if !served::is_wanted(record.channel.as_str(), &view.waiting) => {}
             // In a terminal of its own it has hooks and nothing else.
             Channel::Codex { .. }
-                if codex::in_doubt(&view.waiting).is_empty() && codex::is_without_server(&record) =>
+                if served::in_doubt(codex::Server::CHANNEL, &view.waiting).is_empty()
+                    && codex::is_without_server(&record) =>
             {
                 self.hook(&record, &view.waiting).await;
             }
-            Channel::Codex { .. } => {
-                self.try_codex(record.id);
+            Channel::Codex { .. } | Channel::Opencode { .. } => {
+                match record.channel {
+                    Channel::Codex { .. } => self.try_served::<codex::Server>(record.id),
+                    _ => self.try_served::<opencode::Server>(record.id),
+                }
                 sooner(self.memory().retry.get(&record.id).map(rules::Backoff::next).filter(|at| *at > now));
             }
             Channel::Hook => self.hook(&record, &view.waiting).await,

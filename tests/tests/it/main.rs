@@ -23,6 +23,7 @@ mod j_restart;
 mod j_text;
 mod launches;
 mod matrix;
+mod open_server;
 mod plugins;
 mod probe;
 mod queues;

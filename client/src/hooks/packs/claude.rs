@@ -54,7 +54,7 @@ pub static PACK: Pack = Pack {
         idle: "wakes",
         busy: "next tool",
         dialog: "after",
-        channels: &["hook", "headless"],
+        channels: &["hook", "headless", "tmux"],
     },
 };
 

@@ -47,10 +47,10 @@ pub static PACK: Pack = Pack {
     then: "start `codex` and answer \"Hooks need review\": before that it runs none of them",
     works: Works {
         tried: &["0.171.0"],
-        idle: "waits",
+        idle: "wakes",
         busy: "next tool",
         dialog: "after",
-        channels: &["hook", "headless"],
+        channels: &["hook", "codex", "headless", "tmux"],
     },
 };
 

@@ -28,6 +28,6 @@ pub static PACK: Pack = Pack {
         idle: "wakes",
         busy: "next step",
         dialog: "after",
-        channels: &["hook", "headless"],
+        channels: &["hook", "opencode", "headless"],
     },
 };

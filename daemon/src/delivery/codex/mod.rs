@@ -2,12 +2,9 @@
 //! joins the turn that runs, or starts one. The message's id goes with it, and what the thread has under that id is the
 //! evidence. The server knows no id again, so that nothing is sent a second time before the thread was read.
 //!
-//! `socket` is the wire, `server` what is asked over it, `moves` decides, `attempt` is the loop around it.
+//! `socket` is the wire, `server` what is asked over it; the loop around it is [`served`](super::served)'s.
 
-mod attempt;
-mod moves;
 mod server;
 mod socket;
 
-pub(super) use moves::{in_doubt, is_wanted};
-pub(super) use server::is_without_server;
+pub(super) use server::{Server, is_without_server};

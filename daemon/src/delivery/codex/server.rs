@@ -1,17 +1,17 @@
 //! What is asked of an app-server: how a thread is, what it has been given, and that it takes a text. JSON-RPC, as much of it as
 //! that needs. Requests that the server makes of its clients are for the terminal: none is answered here.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use minder_proto::hold::Hold;
 use minder_proto::id::MessageId;
 use minder_proto::record::{Channel, SessionRecord};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::moves::Thread;
 use super::socket::Socket;
+use crate::delivery::served::{self, Conversation, Refusal, Sent};
 
 /// How long one answer may take.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -19,21 +19,6 @@ const ANSWER: Duration = Duration::from_secs(20);
 const ITEMS: u64 = 200;
 /// Where the socket is in Codex's own folder.
 const PLACE: &str = "app-server-control/app-server-control.sock";
-
-/// Why something asked was not done.
-#[derive(Debug)]
-pub enum Refusal {
-    /// The server said no, and why.
-    No(String),
-    /// Nobody can say whether it was done.
-    Lost,
-}
-
-impl From<io::Error> for Refusal {
-    fn from(_: io::Error) -> Self {
-        Self::Lost
-    }
-}
 
 /// A server.
 #[derive(Debug)]
@@ -66,7 +51,7 @@ pub fn is_without_server(record: &SessionRecord) -> bool {
 
 impl Server {
     /// Connects and says who this is.
-    pub async fn connect(path: &Path) -> Result<Self, Refusal> {
+    async fn open(path: &Path) -> Result<Self, Refusal> {
         let connect = timeout(ANSWER, Socket::connect(path)).await.map_err(|_| Refusal::Lost)?;
         let mut server = Self { socket: connect?, last: 0 };
         let who = json!({"name": "minder", "title": "minder", "version": minder_proto::VERSION});
@@ -78,55 +63,8 @@ impl Server {
         Ok(server)
     }
 
-    /// How a thread is.
-    pub async fn thread(&mut self, thread: &str) -> Result<Thread, Refusal> {
-        let read = match self.ask("thread/read", &json!({"threadId": thread})).await {
-            Ok(read) => read,
-            Err(Refusal::No(_)) => return Ok(Thread::Elsewhere),
-            Err(lost) => return Err(lost),
-        };
-        let status = &read["thread"]["status"];
-        Ok(match status["type"].as_str() {
-            Some("idle" | "systemError") => Thread::Idle,
-            Some("active") => {
-                let flags = status["activeFlags"].as_array();
-                let asks = flags
-                    .is_some_and(|f| f.iter().any(|f| f.as_str().is_some_and(|f| f.starts_with("waiting"))));
-                if asks {
-                    return Ok(Thread::Asks);
-                }
-                let turns = json!({"threadId": thread, "limit": 1, "itemsView": "notLoaded"});
-                let newest = self.ask("thread/turns/list", &turns).await?;
-                let turn = &newest["data"][0];
-                match turn["id"].as_str().filter(|_| turn["status"] == "inProgress") {
-                    Some(turn) => Thread::Runs(turn.to_owned()),
-                    None => Thread::Idle,
-                }
-            }
-            _ => Thread::Elsewhere,
-        })
-    }
-
-    /// Which of these messages the thread has.
-    pub async fn has(&mut self, thread: &str, ids: &[MessageId]) -> Result<Vec<MessageId>, Refusal> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let params = json!({"threadId": thread, "limit": ITEMS, "sortDirection": "desc"});
-        let items = self.ask("thread/items/list", &params).await?;
-        let items = items["data"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let known: Vec<&str> = items.iter().filter_map(|i| i["item"]["clientId"].as_str()).collect();
-        Ok(ids.iter().copied().filter(|id| known.contains(&id.to_string().as_str())).collect())
-    }
-
     /// Gives a text to the turn that runs.
-    pub async fn steer(
-        &mut self,
-        thread: &str,
-        turn: &str,
-        id: MessageId,
-        text: &str,
-    ) -> Result<(), Refusal> {
+    async fn steer(&mut self, thread: &str, turn: &str, id: MessageId, text: &str) -> Result<(), Refusal> {
         let params = json!({
             "threadId": thread, "expectedTurnId": turn, "input": [{"type": "text", "text": text}],
             "clientUserMessageId": id.to_string(),
@@ -135,22 +73,11 @@ impl Server {
     }
 
     /// Starts a turn with a text.
-    pub async fn start(&mut self, thread: &str, id: MessageId, text: &str) -> Result<(), Refusal> {
+    async fn start(&mut self, thread: &str, id: MessageId, text: &str) -> Result<(), Refusal> {
         let params = json!({
             "threadId": thread, "input": [{"type": "text", "text": text}], "clientUserMessageId": id.to_string(),
         });
         self.ask("turn/start", &params).await.map(drop)
-    }
-
-    /// Waits until something is said of a thread.
-    pub async fn news(&mut self, thread: &str) -> Result<(), Refusal> {
-        loop {
-            let Some(text) = self.socket.next().await? else { return Err(Refusal::Lost) };
-            let said: Value = serde_json::from_str(&text).unwrap_or_default();
-            if said["params"]["threadId"] == thread {
-                return Ok(());
-            }
-        }
     }
 
     async fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Refusal> {
@@ -174,5 +101,79 @@ impl Server {
             }
         };
         timeout(ANSWER, talk).await.map_err(|_| Refusal::Lost)?
+    }
+}
+
+impl served::Server for Server {
+    const CHANNEL: &'static str = "codex";
+    const EVIDENCE: &'static str = "thread";
+
+    async fn connect(record: &SessionRecord, _thread: &str) -> Result<Self, Option<String>> {
+        let connected = match place(record) {
+            Some(path) => Self::open(&path).await.ok(),
+            None => None,
+        };
+        // A Codex without a server is reached at its boundaries only: the scheduler says why it waits.
+        let why = || (!is_without_server(record)).then(|| Hold::Offline.to_string());
+        connected.ok_or_else(why)
+    }
+
+    async fn look(&mut self, thread: &str) -> Result<Conversation, Refusal> {
+        let read = match self.ask("thread/read", &json!({"threadId": thread})).await {
+            Ok(read) => read,
+            Err(Refusal::No(_)) => return Ok(Conversation::Elsewhere),
+            Err(lost) => return Err(lost),
+        };
+        let status = &read["thread"]["status"];
+        Ok(match status["type"].as_str() {
+            Some("idle" | "systemError") => Conversation::Idle,
+            Some("active") => {
+                let flags = status["activeFlags"].as_array();
+                let asks = flags
+                    .is_some_and(|f| f.iter().any(|f| f.as_str().is_some_and(|f| f.starts_with("waiting"))));
+                if asks {
+                    return Ok(Conversation::Asks);
+                }
+                let turns = json!({"threadId": thread, "limit": 1, "itemsView": "notLoaded"});
+                let newest = self.ask("thread/turns/list", &turns).await?;
+                let turn = &newest["data"][0];
+                match turn["id"].as_str().filter(|_| turn["status"] == "inProgress") {
+                    Some(turn) => Conversation::Runs(turn.to_owned()),
+                    None => Conversation::Idle,
+                }
+            }
+            _ => Conversation::Elsewhere,
+        })
+    }
+
+    async fn has(&mut self, thread: &str, ids: &[MessageId]) -> Result<Vec<MessageId>, Refusal> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let params = json!({"threadId": thread, "limit": ITEMS, "sortDirection": "desc"});
+        let items = self.ask("thread/items/list", &params).await?;
+        let items = items["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let known: Vec<&str> = items.iter().filter_map(|i| i["item"]["clientId"].as_str()).collect();
+        Ok(ids.iter().copied().filter(|id| known.contains(&id.to_string().as_str())).collect())
+    }
+
+    async fn give(&mut self, thread: &str, turn: Option<&str>, sent: Sent<'_>) -> Result<(), Refusal> {
+        let Sent { id, text, .. } = sent;
+        let Some(turn) = turn else { return self.start(thread, id, text).await };
+        match self.steer(thread, turn, id, text).await {
+            // The turn was over before it came: a new one takes it.
+            Err(Refusal::No(_)) => self.start(thread, id, text).await,
+            steered => steered,
+        }
+    }
+
+    async fn news(&mut self, thread: &str) -> Result<(), Refusal> {
+        loop {
+            let Some(text) = self.socket.next().await? else { return Err(Refusal::Lost) };
+            let said: Value = serde_json::from_str(&text).unwrap_or_default();
+            if said["params"]["threadId"] == thread {
+                return Ok(());
+            }
+        }
     }
 }

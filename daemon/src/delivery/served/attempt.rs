@@ -1,4 +1,4 @@
-//! The loop in front of one thread: from a queue in which something waits to one in which nothing does. One at a time for a
+//! The loop in front of one conversation: from a queue in which something waits to one in which nothing does. One at a time for a
 //! session; it ends where the server cannot be reached, and is begun again after a pause.
 
 use std::sync::Arc;
@@ -9,20 +9,21 @@ use minder_proto::event::Receipt;
 use minder_proto::hold::Hold;
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::queue;
-use minder_proto::record::{Channel, SessionRecord};
+use minder_proto::record::SessionRecord;
 use minder_proto::snapshot;
+use minder_proto::stamp::Stamp;
 use tokio::time::{Instant, timeout};
 
-use super::moves::{CHANNEL, Move, Thread, in_doubt, next};
-use super::server::{Refusal, Server, is_without_server, place};
+use super::moves::{Conversation, Move, in_doubt, is_unknown, next};
+use super::{Refusal, Sent, Server};
 use crate::delivery::Delivery;
 use crate::delivery::mailbox::{bury, bury_unreadable, seen};
 use crate::delivery::rules::{Backoff, UNKNOWN};
 use crate::store::State;
 
-/// How long news of a thread are waited for before it is looked at again.
+/// How long news of a conversation are waited for before it is looked at again.
 const NEWS: Duration = Duration::from_secs(30);
-/// The same, for what was sent a moment ago.
+/// The same, for what was sent a moment ago; doubled each time.
 const SOON: Duration = Duration::from_millis(250);
 
 /// Why the loop ends before the queue is empty.
@@ -36,7 +37,7 @@ impl From<Refusal> for Away {
 
 impl Delivery {
     /// Starts the loop for a session, unless it runs or a pause is not over.
-    pub(in crate::delivery) fn try_codex(self: &Arc<Self>, session: SessionId) {
+    pub(in crate::delivery) fn try_served<S: Server>(self: &Arc<Self>, session: SessionId) {
         {
             let mut memory = self.memory();
             let early = memory.retry.get(&session).is_some_and(|b| b.next() > Instant::now());
@@ -46,7 +47,7 @@ impl Delivery {
         }
         let this = Arc::clone(self);
         tokio::spawn(async move {
-            let away = this.talk(session).await.is_err();
+            let away = this.talk::<S>(session).await.is_err();
             {
                 let mut memory = this.memory();
                 memory.running.remove(&session);
@@ -61,79 +62,94 @@ impl Delivery {
         });
     }
 
-    /// A codex session as it is now, with what waits.
-    async fn thread_of(&self, session: SessionId) -> Option<(SessionRecord, Vec<queue::Entry>)> {
+    /// A session of this channel as it is now, with what waits.
+    async fn served<S: Server>(&self, session: SessionId) -> Option<(SessionRecord, Vec<queue::Entry>)> {
         let look = move |state: &State| {
             let found = state.session(session)?;
-            matches!(found.record.channel, Channel::Codex { .. })
+            (found.record.channel.as_str() == S::CHANNEL)
                 .then(|| (found.record.clone(), found.inbox.queue.iter().cloned().collect()))
         };
         self.store.read(look).await.ok().flatten()
     }
 
-    async fn talk(self: &Arc<Self>, session: SessionId) -> Result<(), Away> {
+    async fn talk<S: Server>(self: &Arc<Self>, session: SessionId) -> Result<(), Away> {
+        let channel = S::CHANNEL;
         let bell = self.changes_of(session);
-        let mut server: Option<Server> = None;
+        let mut server: Option<S> = None;
+        let mut soon = SOON;
         loop {
-            let Some((record, queue)) = self.thread_of(session).await.filter(|(_, queue)| !queue.is_empty())
-            else {
-                return Ok(());
-            };
+            let found = self.served::<S>(session).await;
+            let Some((record, queue)) = found.filter(|(_, queue)| !queue.is_empty()) else { return Ok(()) };
             // Only the conversation that is this session's now is spoken to.
-            let binding = record.live_binding().filter(|b| b.harness == CHANNEL);
-            let Some((thread, path)) = binding.map(|b| b.id.clone()).zip(place(&record)) else {
-                self.hold_all(session, &queue, Hold::Offline).await;
+            let Some(id) = record.live_binding().filter(|b| b.harness == channel).map(|b| b.id.clone())
+            else {
+                self.hold_all(session, &queue, Hold::Offline.as_str(), channel).await;
                 return Err(Away);
             };
             let connected = match server.take() {
                 Some(server) => Ok(server),
-                None => Server::connect(&path).await,
+                None => S::connect(&record, &id).await,
             };
-            let Ok(mut now) = connected else {
-                // A Codex without a server is reached at its boundaries only: the scheduler says why it waits.
-                if !is_without_server(&record) {
-                    self.hold_all(session, &queue, Hold::Offline).await;
+            let mut now = match connected {
+                Ok(now) => now,
+                Err(why) => {
+                    if let Some(why) = why {
+                        self.hold_all(session, &queue, &why, channel).await;
+                    }
+                    return Err(Away);
                 }
-                return Err(Away);
             };
-            let doubt = in_doubt(&queue);
-            let found = now.has(&thread, &doubt).await.unwrap_or_default();
-            if !found.is_empty() {
-                self.were_seen(session, found).await?;
+            let doubt = in_doubt(channel, &queue);
+            let found = match now.has(&id, &doubt).await {
+                Ok(found) => Some(found),
+                Err(Refusal::No(_)) => None,
+                Err(Refusal::Lost) => return Err(Away),
+            };
+            if let Some(found) = found.clone().filter(|found| !found.is_empty()) {
+                self.were_seen(session, found, S::EVIDENCE, channel).await?;
                 server = Some(now);
                 continue;
             }
-            let state = now.thread(&thread).await?;
+            let state = now.look(&id).await?;
+            if found.is_none() && state != Conversation::Elsewhere {
+                return Err(Away); // what it has cannot be read: nothing is sent on a guess
+            }
             // What was handed to a turn that is over without it was not taken after all.
             let lost =
                 doubt.iter().filter(|id| queue.iter().any(|e| e.id == **id && e.receipt == Receipt::Handed));
             let lost: Vec<(MessageId, Party)> = lost.map(|id| (*id, Party::Session(session))).collect();
-            if state == Thread::Idle && !lost.is_empty() && now.has(&thread, &doubt).await?.is_empty() {
+            if state == Conversation::Idle && !lost.is_empty() && now.has(&id, &doubt).await?.is_empty() {
                 self.give_back(lost).await;
                 server = Some(now);
                 continue;
             }
             let wait = match next(&queue, &state) {
                 Move::Rest if doubt.is_empty() => return Ok(()),
-                Move::Rest => SOON,
+                Move::Rest => {
+                    let wait = soon;
+                    soon = (soon * 2).min(NEWS);
+                    wait
+                }
                 Move::Hold(hold) => {
-                    self.hold_all(session, &queue, hold).await;
+                    self.hold_all(session, &queue, hold.as_str(), channel).await;
                     if hold == Hold::Offline {
                         return Err(Away);
                     }
                     NEWS
                 }
-                Move::Start(id) => {
-                    self.send(session, &mut now, (&thread, None), id).await?;
+                Move::Start(message) => {
+                    soon = SOON;
+                    self.send(session, &mut now, (&id, None), message).await?;
                     SOON
                 }
-                Move::Steer(id, turn) => {
-                    self.send(session, &mut now, (&thread, Some(&turn)), id).await?;
+                Move::Steer(message, turn) => {
+                    soon = SOON;
+                    self.send(session, &mut now, (&id, Some(&turn)), message).await?;
                     SOON
                 }
             };
             tokio::select! {
-                news = timeout(wait, now.news(&thread)) => {
+                news = timeout(wait, now.news(&id)) => {
                     if matches!(news, Ok(Err(_))) {
                         continue; // the next connection is a new one
                     }
@@ -145,40 +161,57 @@ impl Delivery {
     }
 
     /// Sends one message. That it is sent is written before it is, lest it be sent again by who does not know.
-    async fn send(
+    async fn send<S: Server>(
         &self,
         session: SessionId,
-        server: &mut Server,
-        (thread, turn): (&str, Option<&str>),
+        server: &mut S,
+        (conversation, turn): (&str, Option<&str>),
         id: MessageId,
     ) -> Result<(), Away> {
         let Some(text) = self.text_of(session, id).await? else { return Ok(()) };
-        self.note(session, id, Receipt::Held, Some(UNKNOWN.to_owned()), true).await?;
-        let sent = match turn {
-            None => server.start(thread, id, &text).await,
-            Some(turn) => match server.steer(thread, turn, id, &text).await {
-                // The turn was over before it came: a new one takes it.
-                Err(Refusal::No(_)) => server.start(thread, id, &text).await,
-                sent => sent,
-            },
-        };
-        match sent {
+        let Some(at) = self.note_sent(session, id, server).await? else { return Ok(()) };
+        match server.give(conversation, turn, Sent { id, at, text: &text }).await {
             Ok(()) => {
                 // That it was accepted is no life: a turn that died at once has taken nothing.
-                let lives = !server.has(thread, &[id]).await?.is_empty()
-                    || matches!(server.thread(thread).await?, Thread::Runs(_) | Thread::Asks);
+                let lives = !server.has(conversation, &[id]).await?.is_empty()
+                    || matches!(server.look(conversation).await?, Conversation::Runs(_) | Conversation::Asks);
                 if lives {
-                    return self.note(session, id, Receipt::Handed, None, false).await;
+                    return self.note_handed(session, id, S::CHANNEL).await;
                 }
                 self.died(session, id).await?;
                 Err(Away)
             }
             Err(Refusal::No(why)) => {
-                self.not_taken(session, id, why).await?;
+                self.not_taken(session, id, why, S::CHANNEL).await?;
                 Err(Away)
             }
             Err(Refusal::Lost) => Err(Away),
         }
+    }
+
+    /// Writes that a message is sent; gives since when it is, none where it is settled. What was sent before and would be known
+    /// again is the same attempt.
+    async fn note_sent<S: Server>(
+        &self,
+        session: SessionId,
+        id: MessageId,
+        server: &S,
+    ) -> Result<Option<Stamp>, Away> {
+        let look = move |state: &State| state.session(session)?.inbox.queue.get(id).cloned();
+        let before = self.store.read(look).await.map_err(|_| Away)?;
+        if let Some(entry) = before.filter(is_unknown)
+            && server.knows_again(entry.since)
+        {
+            return Ok(Some(entry.since));
+        }
+        let written = self.store.write_patiently(move |txn| {
+            let Some(entry) = txn.session(session)?.inbox.queue.get(id).cloned() else { return Ok(None) };
+            let reason = Some(UNKNOWN.to_owned());
+            let (attempt, channel) = (entry.attempt + 1, Some(S::CHANNEL));
+            txn.receipt(Party::Session(session), id, Receipt::Held, reason, attempt, channel)?;
+            Ok(txn.session(session)?.inbox.queue.get(id).map(|entry| entry.since))
+        });
+        written.await.map_err(|_| Away)
     }
 
     /// What a message reads like; none where its line is damaged, which ends it.
@@ -194,24 +227,27 @@ impl Delivery {
         read.await.map_err(|_| Away)
     }
 
-    async fn note(
+    async fn note_handed(
         &self,
         session: SessionId,
         id: MessageId,
-        receipt: Receipt,
-        reason: Option<String>,
-        counts: bool,
+        channel: &'static str,
     ) -> Result<(), Away> {
         let written = self.store.write_patiently(move |txn| {
             let Some(entry) = txn.session(session)?.inbox.queue.get(id).cloned() else { return Ok(()) };
-            let attempt = entry.attempt + u32::from(counts);
-            txn.receipt(Party::Session(session), id, receipt, reason.clone(), attempt, Some(CHANNEL))
+            txn.receipt(Party::Session(session), id, Receipt::Handed, None, entry.attempt, Some(channel))
         });
         written.await.map_err(|_| Away)
     }
 
     /// The server took none of it.
-    async fn not_taken(&self, session: SessionId, id: MessageId, why: String) -> Result<(), Away> {
+    async fn not_taken(
+        &self,
+        session: SessionId,
+        id: MessageId,
+        why: String,
+        channel: &'static str,
+    ) -> Result<(), Away> {
         let most = self.store.config().delivery.max_attempts;
         let party = Party::Session(session);
         let written = self.store.write_on_files_patiently(move |txn, files| {
@@ -221,7 +257,7 @@ impl Delivery {
                 return bury(txn, files, party, &[entry], "refused", &why);
             }
             let reason = Some(format!("refused: {why}"));
-            txn.receipt(party, id, Receipt::Held, reason, entry.attempt, Some(CHANNEL))
+            txn.receipt(party, id, Receipt::Held, reason, entry.attempt, Some(channel))
         });
         written.await.map_err(|_| Away)
     }
@@ -242,10 +278,16 @@ impl Delivery {
         written.await.map_err(|_| Away)
     }
 
-    async fn were_seen(&self, session: SessionId, ids: Vec<MessageId>) -> Result<(), Away> {
+    async fn were_seen(
+        &self,
+        session: SessionId,
+        ids: Vec<MessageId>,
+        evidence: &'static str,
+        channel: &'static str,
+    ) -> Result<(), Away> {
         let written = self.store.write_patiently(move |txn| {
             for id in &ids {
-                seen(txn, Party::Session(session), *id, "thread", CHANNEL)?;
+                seen(txn, Party::Session(session), *id, evidence, channel)?;
             }
             Ok(())
         });
@@ -253,8 +295,14 @@ impl Delivery {
     }
 
     /// Writes why messages wait, for each once a reason. What may have been taken keeps saying so.
-    async fn hold_all(&self, session: SessionId, queue: &[queue::Entry], hold: Hold) {
-        let reason = hold.to_string();
+    async fn hold_all(
+        &self,
+        session: SessionId,
+        queue: &[queue::Entry],
+        reason: &str,
+        channel: &'static str,
+    ) {
+        let reason = reason.to_owned();
         let differs = |e: &&queue::Entry| {
             let sent = e.reason.as_deref() == Some(UNKNOWN);
             matches!(e.receipt, Receipt::Queued | Receipt::Held)
@@ -270,7 +318,7 @@ impl Delivery {
                 let entry = txn.session(session)?.inbox.queue.get(id);
                 if entry.is_some_and(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held)) {
                     let reason = Some(reason.clone());
-                    txn.receipt(Party::Session(session), id, Receipt::Held, reason, attempt, Some(CHANNEL))?;
+                    txn.receipt(Party::Session(session), id, Receipt::Held, reason, attempt, Some(channel))?;
                 }
             }
             Ok(())
