@@ -68,6 +68,9 @@ pub const MEND_POINTS: [&str; 7] = [
     "repair.finished",
 ];
 
+/// The places of a launch's course beside the store. The tests of launches walk them.
+pub const LAUNCH_POINTS: [&str; 4] = ["launch.registered", "launch.window", "launch.process", "launch.told"];
+
 /// The places of a turn's course beside the store. The tests of turns walk them.
 pub const TURN_POINTS: [&str; 7] = [
     "turn.before-folder",

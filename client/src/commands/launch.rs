@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use minder_proto::error::exit;
 use minder_proto::event::BODY_MAX;
 use minder_proto::label;
+use minder_proto::record::Channel;
 use minder_proto::rpc::{Call, Launch, LaunchAnswer, Place};
 use minder_proto::text::one_line;
 use uuid::Uuid;
@@ -134,6 +135,9 @@ pub fn run(args: LaunchArgs, context: &mut Context) -> Outcome {
     let place = args.place.read()?.unwrap_or(Place::Headless);
     let channel = match (args.channel, &place) {
         (None, _) | (Some(Kind::Headless), Place::Headless) => None,
+        (Some(Kind::Tmux), Place::Tmux { socket, .. }) => {
+            Some(Channel::Tmux { socket: socket.clone(), pane: String::new() })
+        }
         (Some(kind), Place::Tmux { .. }) if kind.plain().is_some() => kind.plain(),
         (Some(_), _) => {
             return Err(CommandError::usage("--channel does not fit where it is launched: see --in"));

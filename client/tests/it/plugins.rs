@@ -23,7 +23,7 @@ cd "$BENCH"; in=$(cat); event=$(printf %s "$in" | sed 's/.*"hook_event_name":"\(
 printf '%s\n' "{\"args\":\"$*\",\"pid\":\"$MINDER_HARNESS_PID\",\"event\":$in}" >>told
 give() { [ -e "$1" ] && mv "$1" "$1.given" && cat "$1.given" >&2 && exit 2; }
 case "$3$event" in
---wait*) while [ -e idle ]; do give mail; sleep 0.01; done;;
+--wait*) [ -e always ] && cat always >&2 && exit 2; while [ -e idle ]; do give mail; sleep 0.01; done;;
 SessionStart) printf '{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"brief"}}\n';;
 PostToolUse) give tool;;
 Stop) give stop;;
@@ -205,6 +205,28 @@ console.log(JSON.stringify({{ parts, sent, env, had }}))"
     assert_eq!(stops[0]["event"]["last_assistant_message"], "done");
     assert_eq!(bench.event("PermissionRequest")["tool_input"]["command"], "rm -rf build/");
     assert_eq!(bench.event("StopFailure")["error"], "overloaded");
+}
+
+#[test]
+fn what_is_said_again_and_again_is_given_three_times_and_what_is_not_minders_never() {
+    for (text, times) in [("[minder] wake up", 3), ("error: unexpected argument", 0)] {
+        let bench = Bench::new();
+        bench.leave("always", text);
+        let driver = format!(
+            "{OPENCODE}
+const waits = () => fs.existsSync('told') && fs.readFileSync('told', 'utf8').split('\\n').filter((line) => line.includes('--wait')).length
+await event('session.created', {{ info: {{ id: 'ses_1', directory: '/src' }} }})
+await until(() => waits() === {times} + 1)
+for (let n = 0; n < 3; n++) await hooks['tool.execute.after']({{ sessionID: 'ses_1', tool: 'bash', args: {{}} }}, {{}})
+const [first, again] = [sent.length, waits()]
+await prompt('ses_1', 'I am here')
+await until(() => waits() > again)
+console.log(JSON.stringify({{ first, again }}))
+process.exit()"
+        );
+        let seen = json_of(&bench.drive("opencode", &driver));
+        assert_eq!((&seen["first"], &seen["again"]), (&json!(times), &json!(times + 1)), "{text}");
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use minder_proto::event::{Body, Receipt};
 use minder_proto::id::{MessageId, Party, SessionId};
+use minder_proto::record::{Channel, SessionRecord};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -36,6 +37,15 @@ mod scheduler;
 mod served;
 pub mod tmux;
 pub mod waiters;
+
+/// How messages get into a session from its first hook on. What is typed to stays so where its harness has neither a hook that wakes
+/// it nor a server.
+pub fn way_of_hooks(record: &SessionRecord) -> Channel {
+    let way = record.harness.as_deref().map_or(Channel::Hook, Channel::of_hooks);
+    let typed = matches!(record.channel, Channel::Tmux { .. });
+    let served = SessionRecord { channel: way.clone(), ..record.clone() };
+    if typed && codex::is_without_server(&served) { record.channel.clone() } else { way }
+}
 
 /// What delivery knows beside the store. None of it has to survive the daemon: what is lost costs a second look.
 pub struct Delivery {
@@ -61,6 +71,8 @@ struct Memory {
     retry: HashMap<SessionId, rules::Backoff>,
     /// Since when a handed message has waited for evidence while nothing else ran.
     handed: HashMap<MessageId, Instant>,
+    /// Since when a message has waited for the end of a compaction.
+    compacting: HashMap<SessionId, Instant>,
     transcripts: HashMap<SessionId, evidence::Transcript>,
     answers: answers::Answers,
     /// Messages that somebody waited for until their session's process ended.
@@ -183,5 +195,39 @@ impl Observer for Watching {
         self.0.dead.fetch_add(lines.iter().filter(dead).count() as u64, Ordering::Relaxed);
         self.0.mark(parties.iter().copied());
         self.0.ring(parties.iter().copied());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use minder_proto::record::Binding;
+    use minder_proto::stamp::Stamp;
+
+    use super::*;
+
+    #[test]
+    fn what_is_typed_to_is_spoken_to_from_its_first_hook_on_where_there_is_a_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let control = dir.path().join("app-server-control");
+        std::fs::create_dir(&control).unwrap();
+        let mut record: SessionRecord = serde_json::from_value(serde_json::json!({
+            "id": "5f1c2d4a-90c3-4f0e-8a17-c2b6d1e4f700", "label": "api", "title": "api", "dir": "/",
+            "harness": "codex", "channel": {"kind": "tmux", "socket": "/s", "pane": "%1"}, "state": "idle",
+            "created": "2026-11-30T12:00:00Z", "state_at": "2026-11-30T12:00:00Z", "state_by": "hook", "last_seq": 1,
+        }))
+        .unwrap();
+        record.bindings.push(Binding {
+            harness: "codex".to_owned(),
+            id: "t".to_owned(),
+            since: Stamp::from_millis(0),
+            until: None,
+            why: "startup".to_owned(),
+            transcript: Some(dir.path().join("sessions/2026/t.jsonl").to_str().unwrap().to_owned()),
+        });
+        assert_eq!(way_of_hooks(&record), record.channel);
+        std::fs::write(control.join("app-server-control.sock"), "").unwrap();
+        assert_eq!(way_of_hooks(&record), Channel::Codex { socket: None });
+        record.harness = Some("claude".to_owned());
+        assert_eq!(way_of_hooks(&record), Channel::Hook);
     }
 }

@@ -11,6 +11,9 @@ use tokio::time::Instant;
 /// Reason of what was sent and of which it is not known whether it was taken: it is given by nobody else meanwhile.
 pub const UNKNOWN: &str = "unknown";
 
+/// The longest that a compaction holds a message.
+pub const COMPACTION: Duration = Duration::from_secs(10 * 60);
+
 /// A moment at which a harness asks what there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Boundary {

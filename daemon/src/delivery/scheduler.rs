@@ -131,6 +131,7 @@ impl Delivery {
         sooner(self.take_back_leases(party, now).await);
         let Some(record) = view.record else { return next };
         sooner(self.missing_evidence(&record, &view.waiting, now).await);
+        sooner(self.compaction_over(&record, now).await);
         match record.channel.clone() {
             Channel::Mailbox => {}
             Channel::Exec { .. } => {
@@ -281,6 +282,25 @@ impl Delivery {
             self.give_back(over).await;
         }
         next
+    }
+
+    /// A compaction holds no message for longer than any takes: that it was broken off may be told by nobody.
+    async fn compaction_over(&self, record: &SessionRecord, now: Instant) -> Option<Instant> {
+        let session = record.id;
+        if !record.compacting {
+            self.memory().compacting.remove(&session);
+            return None;
+        }
+        let since = *self.memory().compacting.entry(session).or_insert(now);
+        if since + rules::COMPACTION > now {
+            return Some(since + rules::COMPACTION);
+        }
+        let over = self.store.write(move |txn| txn.edit(session, |r| r.compacting = false));
+        if let Err(fault) = over.await {
+            tracing::debug!(%session, %fault, "the end of a compaction is not written");
+        }
+        self.memory().compacting.remove(&session);
+        Some(now + Duration::from_secs(1))
     }
 
     /// A hook session: a waiter takes what may enter an idle conversation; else the reason why it waits is kept.

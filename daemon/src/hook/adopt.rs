@@ -66,10 +66,12 @@ pub fn session_of(
         return known(txn, id, payload, heard, process, origin);
     }
     let runs = match origin {
-        Origin::Peer(ancestry) => ancestry.harness().map(|a| a.runs).unwrap_or_default(),
-        Origin::Spooled(_) => Runs::Attended,
+        Origin::Peer(ancestry) => Some(ancestry.harness().map(|a| a.runs).unwrap_or_default()),
+        Origin::Spooled(_) => {
+            process.as_ref().and_then(|p| Ancestry::of(Some(p.pid)).harness().map(|a| a.runs))
+        }
     };
-    let shared = runs == Runs::Shared;
+    let shared = runs == Some(Runs::Shared);
     if let Some(id) = by_token(txn, harness, env, origin).filter(|_| !matches!(heard, Heard::Ends(_))) {
         let why = if let Heard::Begins { source } = heard { source } else { "startup" };
         bind(txn, id, harness, &payload.session_id, why, payload.transcript_path.clone())?;
@@ -97,7 +99,7 @@ pub fn session_of(
     if process.as_ref().is_some_and(|p| txn.state().is_left(p)) {
         return Ok(None); // its session was closed: it is not heard until it ends
     }
-    if matches!(heard, Heard::Ends(_)) || !wanted(txn, payload, attended(harness, env, runs, origin)) {
+    if matches!(heard, Heard::Ends(_)) || !wanted(txn, payload, attended(harness, env, runs)) {
         return Ok(None);
     }
     if !shared {
@@ -263,10 +265,10 @@ fn by_token(txn: &Txn<'_>, harness: &str, env: &HookEnv, origin: &Origin) -> Opt
 
 /// Whether somebody sits at a conversation, for all that is known. Claude Code says it to its hooks; of the others the
 /// process tells, and of one that cannot be seen any more nothing does.
-fn attended(harness: &str, env: &HookEnv, runs: Runs, origin: &Origin) -> bool {
+fn attended(harness: &str, env: &HookEnv, runs: Option<Runs>) -> bool {
     let denied = env.attended == Some(false) || env.entrypoint.as_deref() == Some("sdk-cli");
-    let untold = matches!(origin, Origin::Spooled(_)) && harness != "claude";
-    !denied && !untold && runs != Runs::Unattended
+    let untold = runs.is_none() && harness != "claude";
+    !denied && !untold && runs != Some(Runs::Unattended)
 }
 
 /// Whether a conversation that nobody registered becomes a session.

@@ -111,6 +111,20 @@ pub fn react(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, heard: Heard) -> Resu
     if at.is_overtaken(&txn.session(id)?.record) {
         return Ok(Reaction::of(id));
     }
+    // Not each compaction's end is told: one that was broken off is over with what comes next. Claude Code tells a prompt when it
+    // is queued, which may be in the middle of one.
+    let shows_its_end = match &heard {
+        Heard::ToolDone(_)
+        | Heard::TurnEnd { .. }
+        | Heard::TurnFailed(_)
+        | Heard::Interrupted
+        | Heard::Ends(_) => true,
+        Heard::Prompt(_) => at.told.dialect.harness != "claude",
+        Heard::Begins { .. } | Heard::Dialog { .. } | Heard::Compacting(_) => false,
+    };
+    if shows_its_end && txn.session(id)?.record.compacting {
+        txn.edit(id, |r| r.compacting = false)?;
+    }
     match heard {
         Heard::Begins { source } => begins(txn, id, at, &source),
         Heard::Prompt(prompt) => {
@@ -125,9 +139,6 @@ pub fn react(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, heard: Heard) -> Resu
                 return Ok(Reaction::of(id));
             }
             dialog_over(txn, id, at, &call)?;
-            if txn.session(id)?.record.compacting {
-                txn.edit(id, |r| r.compacting = false)?; // no tool runs in a compaction, and not each end is told
-            }
             let handed = at.hand(txn, id, Boundary::ToolDone)?;
             Ok(at.say(id, handed))
         }

@@ -18,6 +18,7 @@ use super::{Shared, Start};
 use crate::identity::token;
 use crate::process::ended;
 use crate::session::{self, Declaration, declare};
+use crate::store::kill_point::reach;
 
 /// How often a program that ends at once is started.
 const TIMES: u32 = 3;
@@ -52,6 +53,7 @@ async fn attempts(shared: &Arc<Shared>, start: &Start, tell_caller: &mut Option<
     let command = [path(&shared.program)?, "start".to_owned(), path(door.path())?];
     let mut pane: Option<String> = None;
     let mut time = 1;
+    reach("launch.registered");
     loop {
         let place = match &pane {
             None => server.open(start.beside.as_deref(), &start.label, &start.dir, &command).await?,
@@ -61,6 +63,7 @@ async fn attempts(shared: &Arc<Shared>, start: &Start, tell_caller: &mut Option<
             }
         };
         pane = Some(place.clone());
+        reach("launch.window");
         let process = match enter(shared, start, &server, &door, &place).await {
             Ok(process) => process,
             Err(why) => {
@@ -114,7 +117,8 @@ async fn enter(
     door: &Door,
     pane: &str,
 ) -> Result<Process, String> {
-    let came = timeout(KNOCKS, door.knock()).await;
+    let window = server.process_in(pane).await?;
+    let came = timeout(KNOCKS, door.knock(window)).await;
     let (process, stream) = came
         .map_err(|_| "the process of its window did not come".to_owned())?
         .map_err(|e| format!("its window has no way in: {e}"))?;
@@ -123,11 +127,13 @@ async fn enter(
     let (session, bound, sum, at) = (start.session, process.clone(), token::sum(&token), pane.to_owned());
     let noted = shared.store.write(move |txn| session::process_for(txn, session, bound, sum, at)).await;
     noted.map_err(|fault| fault.message)?;
+    reach("launch.process");
     let mut env = start.env.clone();
     env.insert(token::SESSION.to_owned(), session.to_string());
     env.insert(token::TOKEN.to_owned(), token);
     let order = Order { argv: start.argv.clone(), dir: start.dir.clone(), env };
     tell(stream, &order).await?;
+    reach("launch.told");
     Ok(process)
 }
 
@@ -211,6 +217,10 @@ pub async fn take_up(shared: Arc<Shared>, session: SessionId) {
     let Some((process, start)) = running(&record) else {
         if let Some((server, pane)) = window {
             server.close(&pane).await;
+        } else if let Some(server) =
+            record.launch.as_ref().and_then(|launch| own_server(launch.tmux.as_ref()?))
+        {
+            server.close_left(&shared.store.home().run()).await;
         }
         return shared.not_up(session, "the daemon ended before it was started".to_owned()).await;
     };
@@ -234,9 +244,14 @@ pub async fn take_up(shared: Arc<Shared>, session: SessionId) {
 async fn window_of(record: &SessionRecord) -> Option<(Server, String)> {
     let (launch, process) = (record.launch.as_ref()?, record.process.as_ref()?);
     let (socket, pane) = (launch.tmux.as_ref()?, launch.pane.clone()?);
-    let own = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
-    let server = Server::at(socket, &own.collect()).ok()?;
+    let server = own_server(socket)?;
     server.has(&pane, process.pid).await.then_some((server, pane))
+}
+
+/// A server that runs, by the daemon's own tmux.
+fn own_server(socket: &str) -> Option<Server> {
+    let own = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
+    Server::at(socket, &own.collect()).ok()
 }
 
 /// What is known of a start whose process there is.

@@ -13,10 +13,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use uuid::Uuid;
 
-use crate::identity::process_of;
+use crate::identity::{Ancestry, process_of};
 
 /// How the names of these sockets begin.
-const NAME: &str = "start-";
+pub const NAME: &str = "start-";
 /// How long a process may take to read what it is to become, and to become it.
 const BECOMES: Duration = Duration::from_secs(20);
 /// Longest word of one that could not.
@@ -53,16 +53,24 @@ impl Door {
         &self.path
     }
 
-    /// Waits for a process of this user.
-    pub async fn knock(&self) -> io::Result<(Process, UnixStream)> {
+    /// Waits for a process of this user that is the one of a window, or one that it has started. Whoever else comes is told nothing.
+    pub async fn knock(&self, window: i32) -> io::Result<(Process, UnixStream)> {
         loop {
             let (stream, _) = self.listener.accept().await?;
             let cred = stream.peer_cred()?;
-            if cred.uid() == nix::unistd::geteuid().as_raw()
-                && let Some(process) = cred.pid().and_then(process_of)
-            {
+            if cred.uid() != nix::unistd::geteuid().as_raw() {
+                continue;
+            }
+            let Some(process) = cred.pid().and_then(process_of) else { continue };
+            let is_of_it = Ancestry::of(Some(process.pid)).iter().any(|above| above.process.pid == window);
+            if process.pid == window || is_of_it {
                 return Ok((process, stream));
             }
+            tracing::warn!(
+                pid = process.pid,
+                window,
+                "a process that is not of its window asked what to become"
+            );
         }
     }
 }

@@ -2,17 +2,20 @@
 //! never came up. Nothing else of it is touched.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use minder_proto::text::one_line;
 use tokio::process::Command;
 
+use super::door::NAME as DOOR;
 use super::programs::{find, path_of};
 
 /// How long one command may take.
 const COMMAND: Duration = Duration::from_secs(10);
+/// How often it is looked for windows that were left, where one is about to end.
+const LEFT: u32 = 50;
 /// How often tmux is asked how a program ended.
 const REAPED: u32 = 40;
 /// What tmux is given of an environment: a server that starts keeps it for all that is ever started there.
@@ -105,10 +108,15 @@ impl Server {
         }
     }
 
+    /// The first process of a pane.
+    pub async fn process_in(&self, pane: &str) -> Result<i32, String> {
+        let shown = self.run(&["display-message", "-p", "-t", pane, "#{pane_pid}"]).await?;
+        shown.trim().parse().map_err(|_| "tmux: the new window is gone".to_owned())
+    }
+
     /// True if a pane is the one of this process: a later server counts its panes from the first again.
     pub async fn has(&self, pane: &str, pid: i32) -> bool {
-        let shown = self.run(&["display-message", "-p", "-t", pane, "#{pane_pid}"]).await;
-        shown.is_ok_and(|shown| shown.trim() == pid.to_string())
+        self.process_in(pane).await == Ok(pid)
     }
 
     /// True if what ran in a pane has ended, and the pane has stayed.
@@ -152,6 +160,39 @@ impl Server {
         }
     }
 
+    /// Takes away what a start has left that nobody knows of: a pane whose process was to ask at a door of this folder which is
+    /// gone, and ended. Where the user keeps panes whose program has ended it would stay.
+    pub async fn close_left(&self, doors: &Path) {
+        for _ in 0..LEFT {
+            let format = "#{pane_id} #{pane_dead} #{pane_current_command} #{pane_start_command}";
+            let Ok(all) = self.run(&["list-panes", "-a", "-F", format]).await else { return };
+            let (mut closed, mut waits) = (Vec::new(), false);
+            for line in all.lines() {
+                let mut words = line.splitn(4, ' ');
+                let (Some(pane), Some(dead), Some(runs), Some(start)) =
+                    (words.next(), words.next(), words.next(), words.next())
+                else {
+                    continue;
+                };
+                if !asks_at_none(start, doors) {
+                    continue;
+                }
+                if dead == "1" {
+                    closed.push(pane);
+                }
+                // It is about to end; another name is that of a program that was started well.
+                waits |= dead == "0" && runs == "minderd";
+            }
+            for pane in closed {
+                self.close(pane).await;
+            }
+            if !waits {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     /// Takes a pane away that was made here, and with it its window.
     pub async fn close(&self, pane: &str) {
         if let Err(why) = self.run(&["kill-pane", "-t", pane]).await {
@@ -181,6 +222,14 @@ impl Server {
     }
 }
 
+/// True for the command of a window whose door is gone.
+fn asks_at_none(start: &str, doors: &Path) -> bool {
+    let before = format!("{}/{DOOR}", doors.display());
+    let Some((_, rest)) = start.split_once(&before) else { return false };
+    let name: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+    !name.is_empty() && !doors.join(format!("{DOOR}{name}")).exists()
+}
+
 /// A folder's name where tmux would read a format, and run what that names.
 fn verbatim(dir: &str) -> String {
     dir.replace('#', "##")
@@ -197,6 +246,18 @@ fn last_lines(screen: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_is_left_where_its_door_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path();
+        std::fs::write(run.join("start-00ff"), "").unwrap();
+        let start = |name: &str| format!("\"/usr/bin/minderd start {}/{name}\"", run.display());
+        assert!(asks_at_none(&start("start-0123"), run));
+        assert!(!asks_at_none(&start("start-00ff"), run));
+        assert!(!asks_at_none(&start("start-"), run) && !asks_at_none("bash", run));
+        assert!(!asks_at_none("minderd start /other/run/start-0123", run), "another store's");
+    }
 
     #[test]
     fn a_folder_is_no_format() {

@@ -8,6 +8,7 @@ use minder_proto::rpc::{Adopt, HookAnswer, HookEvent, HookWait};
 
 use super::context::Context;
 use super::method;
+use crate::delivery;
 use crate::hook;
 use crate::identity::{Ancestry, has_ended};
 use crate::session;
@@ -39,10 +40,11 @@ pub(super) async fn event(ctx: &Context, call: HookEvent, origin: hook::Origin) 
         let (harness, conversation) = (call.harness.clone(), conversation.to_owned());
         let waiting = ctx.store.read(move |state| {
             let id = state.by_binding(&harness, &conversation)?;
-            state.session(id).filter(|s| s.record.until_hook).map(|_| id)
+            state.session(id).filter(|s| s.record.until_hook).map(|s| s.record.clone())
         });
-        if let Some(id) = waiting.await? {
-            ctx.store.write(move |txn| session::hook_heard(txn, id)).await?;
+        if let Some(record) = waiting.await? {
+            let way = delivery::way_of_hooks(&record);
+            ctx.store.write(move |txn| session::hook_heard(txn, record.id, way)).await?;
         }
     }
     ctx.hooks.event(call, origin).await

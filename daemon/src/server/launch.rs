@@ -16,6 +16,7 @@ use super::context::{Context, Origin, once};
 use super::message::check_body;
 use super::method;
 use super::session::kept_for_turns;
+use crate::delivery::tmux;
 use crate::identity::Who;
 use crate::launch::programs::{self, Program};
 use crate::launch::{Goes, Start, goes_on_with};
@@ -40,6 +41,7 @@ async fn launch(ctx: &Context, call: Launch, origin: Origin) -> Result<LaunchAns
     limits::text("a program with its arguments", Some(&call.argv.join(" ")), limits::PROGRAM_MAX)?;
     let home = ctx.store.home().clone();
     let (place, environment) = (call.place.clone(), call.env.clone());
+    let installed = installed(&call).await?;
     let (answer, argv, dir) = ctx
         .store
         .write(move |txn| {
@@ -51,7 +53,7 @@ async fn launch(ctx: &Context, call: Launch, origin: Origin) -> Result<LaunchAns
             };
             let dir =
                 call.dir.clone().or_else(|| call.caller.as_ref()?.dir.clone()).unwrap_or_else(|| "/".into());
-            let harness = harness_of(&call, &who, txn)?;
+            let harness = harness_of(&call, &who, txn, &installed)?;
             let argv = match &harness {
                 Some(name) => terminal(name)?.argv(None, &call.argv),
                 None => call.argv.clone(),
@@ -85,6 +87,17 @@ async fn launch(ctx: &Context, call: Launch, origin: Origin) -> Result<LaunchAns
         return Ok(LaunchAnswer { failed, ..answer });
     }
     begin(ctx, answer, Where { socket, beside }, argv, dir, &environment).await
+}
+
+/// The harnesses that are installed, where it may depend on them what is launched. Their folders may be on a disk that is slow: the
+/// thread of the store is not to wait for it.
+async fn installed(call: &Launch) -> Result<Vec<&'static Program>, Fault> {
+    if call.harness.is_some() || !call.argv.is_empty() {
+        return Ok(Vec::new());
+    }
+    let path = programs::path_of(&call.env).to_owned();
+    let found = tokio::task::spawn_blocking(move || programs::installed(&path)).await;
+    found.map_err(|e| Fault::new(Kind::Internal, e.to_string()))
 }
 
 /// Registers what is to be started, with its first message.
@@ -140,6 +153,9 @@ fn register_it(
 /// first message that nothing would bring in.
 fn refuse_what_is_lost(call: &Launch, harness: Option<&str>) -> Result<(), Fault> {
     let Place::Tmux { .. } = call.place else { return Ok(()) };
+    if let Some(Channel::Tmux { .. }) = call.channel {
+        tmux::known(harness)?;
+    }
     let Some(program) = harness.and_then(programs::by_name) else { return Ok(()) };
     let name = program.name;
     if let Some(word) = program.work_in(&call.argv) {
@@ -147,7 +163,8 @@ fn refuse_what_is_lost(call: &Launch, harness: Option<&str>) -> Result<(), Fault
         let why = format!("{word:?} is no option of {name}: each further process would be given it again");
         return Err(Fault::new(Kind::InvalidParams, why).hint("work is the text of the launch, before --"));
     }
-    if call.body.is_some() && call.channel.is_none() && !call.primary && !program.wakes {
+    let typed = matches!(channel_of(call, harness).0, Channel::Tmux { .. });
+    if call.body.is_some() && call.channel.is_none() && !call.primary && !program.wakes && !typed {
         let why = format!(
             "{name} in a terminal gets no message before somebody has typed: nothing would bring in its text"
         );
@@ -188,7 +205,12 @@ fn first_message(from: Party, body: String) -> Message {
 
 /// The harness: the one that is named, else the caller's, else the only one that the caller's search path leads to. Words
 /// after `--` without a name are a program.
-fn harness_of(call: &Launch, who: &Who, txn: &Txn<'_>) -> Result<Option<String>, Fault> {
+fn harness_of(
+    call: &Launch,
+    who: &Who,
+    txn: &Txn<'_>,
+    installed: &[&'static Program],
+) -> Result<Option<String>, Fault> {
     if let Some(name) = &call.harness {
         terminal(name)?;
         return Ok(Some(name.clone()));
@@ -200,8 +222,7 @@ fn harness_of(call: &Launch, who: &Who, txn: &Txn<'_>) -> Result<Option<String>,
     if let Some(own) = own.filter(|name| programs::by_name(name).is_some()) {
         return Ok(Some(own));
     }
-    let installed = programs::installed(programs::path_of(&call.env));
-    match installed.as_slice() {
+    match installed {
         [one] => Ok(Some(one.name.to_owned())),
         [] => Err(Fault::new(
             Kind::InvalidParams,
@@ -230,6 +251,12 @@ fn channel_of(call: &Launch, harness: Option<&str>) -> (Channel, bool) {
         // Its hooks tell of its start, and can wake it from then on.
         (None, Place::Tmux { .. }, Some(name)) if programs::by_name(name).is_some_and(|p| p.says_so) => {
             (Channel::Hook, false)
+        }
+        // Nothing is heard of it before it was given a prompt.
+        (None, Place::Tmux { socket, .. }, Some(name))
+            if programs::by_name(name).is_some_and(|p| !p.wakes) && tmux::known(harness).is_ok() =>
+        {
+            (Channel::Tmux { socket: socket.clone(), pane: String::new() }, true)
         }
         (None, Place::Tmux { .. }, _) => (Channel::Mailbox, true),
     }
@@ -360,6 +387,11 @@ fn anew(
         r.compacting = false;
         for binding in r.bindings.iter_mut().filter(|b| !resumed && b.until.is_none()) {
             binding.until = Some(now);
+        }
+        // It is typed to where it runs, which is known as soon as there is a process.
+        if let Channel::Tmux { socket: at, pane } = &mut r.channel {
+            at.clone_from(&socket);
+            pane.clear();
         }
         r.launch = Some(record::Launch {
             at: now,

@@ -136,7 +136,11 @@ fn check(born: &Born) -> Result<(), Fault> {
     limits::text("a transcript's path", transcript.flatten(), limits::PATH_MAX)?;
     limits::word("a harness", born.harness.as_deref(), limits::HARNESS_MAX)?;
     limits::word("a conversation's id", conversation.map(String::as_str), limits::CONVERSATION_MAX)?;
-    limits::channel(&born.channel)
+    match &born.channel {
+        // The pane of what is to be started is not there yet.
+        Channel::Tmux { pane, .. } if pane.is_empty() && born.launch.is_some() => Ok(()),
+        channel => limits::channel(channel),
+    }
 }
 
 /// A label from a folder's name that no open session has: `web`, then `web-2`.

@@ -3,13 +3,13 @@
 use minder_proto::error::Fault;
 use minder_proto::event::{Author, NOTE_MAX, cut};
 use minder_proto::id::SessionId;
-use minder_proto::record::Process;
+use minder_proto::record::{Channel, Process};
 use minder_proto::state::State;
 
 use super::{Declaration, declare};
 use crate::store::Txn;
 
-/// A process was made for it. It knows the token of this checksum, and runs in this pane.
+/// A process was made for it. It knows the token of this checksum, and runs in this pane: the one that it is typed to, where it is.
 pub fn process_for(
     txn: &mut Txn<'_>,
     id: SessionId,
@@ -21,6 +21,9 @@ pub fn process_for(
         r.process = Some(process);
         r.turn = None;
         r.compacting = false;
+        if let Channel::Tmux { pane: typed, .. } = &mut r.channel {
+            typed.clone_from(&pane);
+        }
         if let Some(launch) = &mut r.launch {
             launch.token = token;
             launch.pane = Some(pane);

@@ -91,19 +91,22 @@ pub fn set(txn: &mut Txn<'_>, id: SessionId, changes: Changes) -> Result<Vec<Str
 }
 
 /// A hook of this session's conversation was heard: where nobody chose another way in, that is one. Gives the line that
-/// was written.
-pub fn hook_heard(txn: &mut Txn<'_>, id: SessionId) -> Result<Option<u64>, Fault> {
+/// was written. `way` is the one.
+pub fn hook_heard(txn: &mut Txn<'_>, id: SessionId, way: Channel) -> Result<Option<u64>, Fault> {
     let record = &txn.session(id)?.record;
     if !record.until_hook {
         return Ok(None);
     }
     let from = record.channel.as_str().to_owned();
-    let channel = record.harness.as_deref().map_or(Channel::Hook, Channel::of_hooks);
-    let to = channel.as_str().to_owned();
+    let to = way.as_str().to_owned();
+    let stays = record.channel == way;
     txn.edit(id, |r| {
-        r.channel = channel;
+        r.channel = way;
         r.until_hook = false;
     })?;
+    if stays {
+        return Ok(None);
+    }
     let line = Body::Record { what: "channel".to_owned(), from: Some(from), to: Some(to) };
     txn.append(Party::Session(id), line).map(Some)
 }

@@ -1,12 +1,13 @@
 //! Named places at which the crash tests end the daemon. Without the feature `kill-points` they are nothing.
 
-use minder_proto::trial::{KILL_POINTS, MEND_POINTS, TURN_POINTS};
+use minder_proto::trial::{KILL_POINTS, LAUNCH_POINTS, MEND_POINTS, TURN_POINTS};
 
 #[cfg(all(feature = "kill-points", not(debug_assertions)))]
 compile_error!("kill points are for tests: a build without debug assertions is a release");
 
 fn is_listed(name: &str) -> bool {
-    KILL_POINTS.contains(&name) || MEND_POINTS.contains(&name) || TURN_POINTS.contains(&name)
+    let lists: [&[&str]; 4] = [&KILL_POINTS, &MEND_POINTS, &TURN_POINTS, &LAUNCH_POINTS];
+    lists.iter().any(|list| list.contains(&name))
 }
 
 /// Dies by SIGKILL if `MINDER_KILL_POINT` is `name:n` and this is the n-th passing of that name; after the time that

@@ -9,7 +9,7 @@ use minder_proto::stamp::Stamp;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{environment, input, payload, trace};
+use super::{above, environment, input, payload, trace};
 use crate::autostart::Starter;
 use crate::rpc::{CallError, Client, Endpoint, Start, Unreachable};
 use crate::spool;
@@ -47,6 +47,9 @@ pub fn serve(harness: String) -> Option<HookAnswer> {
         Err(error) => {
             let fate = fate(&error);
             if fate != Fate::Drop {
+                let mut event = event;
+                // By the time that it is read nobody sees any more who ran this.
+                event.env.pid = event.env.pid.or_else(above::who_runs_this);
                 // Where even this fails nobody is left to tell.
                 let _ = spool::put(&home, key, &spooled(&event)?);
             }

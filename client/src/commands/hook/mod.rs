@@ -3,6 +3,7 @@
 //!
 //! This is the one command that every tool call pays for, so it is reached before the command line is built.
 
+mod above;
 mod event;
 mod input;
 pub mod payload;

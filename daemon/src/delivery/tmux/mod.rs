@@ -21,4 +21,4 @@ mod word;
 
 pub use attempt::Typing;
 pub use panes::Panes;
-pub use place::settle;
+pub use place::{known, settle};

@@ -15,12 +15,7 @@ pub fn settle(
     process: Option<&Process>,
 ) -> Result<Option<Channel>, Fault> {
     let Some(Channel::Tmux { socket, pane }) = channel else { return Ok(channel) };
-    if harness.and_then(Manner::of).is_none() {
-        let known = MANNERS.iter().map(|manner| format!("{} ({})", manner.harness, manner.version));
-        let known: Vec<String> = known.collect();
-        let why = format!("channel tmux knows the screens of {} only", known.join(" and "));
-        return Err(Fault::new(Kind::InvalidParams, why));
-    }
+    known(harness)?;
     if !pane.is_empty() {
         return Ok(Some(Channel::Tmux { socket, pane }));
     }
@@ -35,6 +30,17 @@ pub fn settle(
             .hint("name it: --pane %3, as tmux display-message -p '#{pane_id}' shows it in that pane")
     })?;
     Ok(Some(Channel::Tmux { socket, pane }))
+}
+
+/// Refuses a harness whose screens are not known.
+pub fn known(harness: Option<&str>) -> Result<(), Fault> {
+    if harness.and_then(Manner::of).is_some() {
+        return Ok(());
+    }
+    let known = MANNERS.iter().map(|manner| format!("{} ({})", manner.harness, manner.version));
+    let known: Vec<String> = known.collect();
+    let why = format!("channel tmux knows the screens of {} only", known.join(" and "));
+    Err(Fault::new(Kind::InvalidParams, why))
 }
 
 fn environment(pid: i32) -> Option<Vec<u8>> {

@@ -1,6 +1,7 @@
 //! Gemini, as seen in 0.61.0. What keeps a turn going reaches its model as a user's message, and `BeforeAgent` tells it
 //! as a prompt: that is the evidence. Of what another event brings to the model there is none, so only the start brings
-//! something. Nothing wakes it. Its end of a compaction is not told.
+//! something. Nothing wakes it. It tells that it compacts before each call of its model, and never the end of that: this is not
+//! heard, lest it hold a message for ever.
 
 use super::{Dialect, Event, Form, Means, Takes, heard};
 
@@ -22,5 +23,4 @@ const EVENTS: &[Event] = &[
     heard("Notification", Means::Notification, Takes::Nothing),
     heard("AfterAgent", Means::TurnEnd, Takes::More),
     heard("SessionEnd", Means::Ends, Takes::Nothing),
-    heard("PreCompress", Means::CompactionBegins, Takes::Nothing),
 ];

@@ -7,6 +7,7 @@ use minder_tests::files;
 use rustix::process::Signal;
 
 use super::bench::{Bench, is_silent};
+use super::rig::{CODEX, GEMINI, PI, Rig};
 use crate::scene::LIMIT;
 
 #[test]
@@ -122,4 +123,65 @@ fn the_first_hook_starts_the_daemon_and_does_not_wait_for_it() {
     bench.send(id, &["hello"]);
     let woken = waiter.wait(LIMIT).unwrap();
     assert!(woken.code == Some(2) && woken.stderr.contains("hello"), "{woken:?}");
+}
+
+#[test]
+fn a_first_hook_that_found_no_daemon_makes_a_session_when_it_is_read() {
+    for harness in [CODEX, PI, GEMINI] {
+        let (name, start, end) = (harness.name, harness.start, harness.end);
+        let mut rig = Rig::new(harness, "");
+        let stop = |rig: &Rig| {
+            let daemon = rig.scene.isolated.daemon().unwrap();
+            assert!(daemon.signal(Signal::KILL) && daemon.wait(LIMIT));
+        };
+        stop(&rig);
+        let mut call = rig.call(&rig.payload(start), false);
+        // Behind a shell, as harnesses run their hooks.
+        call.command = call.command.replacen("exec ", "", 1) + "; exit $?";
+        call.environment.insert("MINDER_NO_AUTOSTART".into(), "1".into());
+        if name == "pi" {
+            call.environment.insert("MINDER_HARNESS_PID".into(), rig.host.pid().to_string());
+        }
+        assert!(is_silent(&rig.host.call(call.clone()).unwrap()), "{name}");
+        assert_eq!(rig.scene.spooled().len(), 1, "{name}");
+        rig.scene.minder(&["daemon", "start"]).ok();
+        let id = rig.scene.session("p");
+        let process = rig.scene.record(id).process.map(|p| p.pid);
+        assert_eq!(process, i32::try_from(rig.host.pid()).ok(), "{name}");
+        rig.quietly(end);
+        rig.scene.minder(&["close", "p"]).ok();
+
+        // Of one that is gone by then nobody knows whether anybody sat at it.
+        stop(&rig);
+        let mut begins = rig.payload(start);
+        begins["session_id"] = "another".into();
+        call.payload = begins.to_string();
+        assert!(is_silent(&rig.host.call(call).unwrap()), "{name}");
+        let host = rig.host.process().unwrap();
+        assert!(host.signal(Signal::KILL) && host.wait(LIMIT));
+        rig.scene.minder(&["daemon", "start"]).ok();
+        files::wait_for(&rig.scene.home.spool(), LIMIT, || rig.scene.spooled().is_empty().then_some(()))
+            .unwrap();
+        assert!(rig.scene.records().is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn c7_a_compaction_whose_end_nobody_tells_holds_nothing_for_ever() {
+    // It tells one before each call of its model, and never an end.
+    let mut rig = Rig::new(GEMINI, "");
+    let id = rig.begin();
+    rig.quietly("PreCompress");
+    assert!(!rig.scene.record(id).compacting);
+    // One that was broken off is over with the next that is heard.
+    let mut rig = Rig::new(PI, "");
+    let id = rig.begin();
+    for after in ["UserPromptSubmit", "Stop", "Interrupt"] {
+        let mut begins = rig.payload("UserPromptSubmit");
+        begins["hook_event_name"] = "PreCompact".into();
+        assert!(is_silent(&rig.tell(&begins)));
+        assert!(rig.scene.record(id).compacting, "{after}");
+        rig.quietly(after);
+        assert!(!rig.scene.record(id).compacting, "{after}");
+    }
 }

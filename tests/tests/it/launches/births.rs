@@ -283,7 +283,7 @@ fn i6_its_key_tells_of_a_start_that_failed() {
 #[test]
 fn what_would_be_lost_or_done_twice_is_refused_at_launch() {
     let stage = Stage::new();
-    let text = stage.launch("api", &["--harness", "codex", "do it"]);
+    let text = stage.launch("api", &["--harness", "gemini", "do it"]);
     assert_eq!((text.code, text.stdout.as_str()), (3, ""), "{text:?}");
     assert!(text.stderr.contains("--in headless"), "{text:?}");
     let work = stage.launch("api", &["--harness", "claude", "--", "--model", "m", "fix it"]);

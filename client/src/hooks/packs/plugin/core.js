@@ -17,6 +17,9 @@ const GRACE_MS = 200
 const ACCEPT_MS = 2_000
 // Each waiter is a process. Only conversations that were spoken to lately have one.
 const WAITERS = 8
+// A text that was not seen is given again. One that comes more often than this is said by something that is broken.
+const TIMES = 3
+const KEPT = 64
 
 const FILE = String(import.meta.url).split("?")[0]
 
@@ -117,6 +120,8 @@ class Conversation {
     this.context = ""
     this.over = false
     this.kept = false
+    this.deaf = false
+    this.given = new Map()
     speakers.set(id, this)
     this.tell("SessionStart", { source })
   }
@@ -139,14 +144,18 @@ class Conversation {
 
   async say(name, promised) {
     const fields = { ...(await within(ACCEPT_MS, promised)) }
+    // Somebody else speaks: whatever was broken may be whole again.
+    if (name === "UserPromptSubmit" && !this.given.has(fields.prompt)) {
+      this.deaf = false
+      this.given.clear()
+    }
     if (name === "Stop") {
       fields.stop_hook_active = this.kept
       this.kept = false
     }
     const said = await run(this.event(name, fields), false)
     if (said.code === 2 && said.err) {
-      this.kept = name === "Stop"
-      await this.give(said.err)
+      this.kept = (await this.give(said.err)) && name === "Stop"
     } else {
       this.context += contextOf(said.out)
     }
@@ -154,7 +163,7 @@ class Conversation {
   }
 
   wait() {
-    if (this.over) return
+    if (this.over || this.deaf) return
     speakers.delete(this.id)
     speakers.set(this.id, this)
     if (this.waiter) return
@@ -169,8 +178,17 @@ class Conversation {
     for (const one of waiting.slice(0, Math.max(0, waiting.length - WAITERS))) one.rest()
   }
 
-  give(text) {
-    return within(ACCEPT_MS, this.deliver(text))
+  // True for what was given. What is not of minder's making is not, nor what was given again and again: until somebody
+  // else speaks nothing is waited for then.
+  async give(text) {
+    const times = this.given.get(text) ?? 0
+    this.deaf = !text.startsWith("[minder] ") || times >= TIMES
+    if (this.deaf) return false
+    this.given.delete(text)
+    this.given.set(text, times + 1)
+    if (this.given.size > KEPT) this.given.delete(this.given.keys().next().value)
+    await within(ACCEPT_MS, this.deliver(text))
+    return true
   }
 
   // What is to be put before the model, once.
