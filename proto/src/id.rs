@@ -58,6 +58,14 @@ macro_rules! in_order {
                 text[text.len() - 8..].to_owned()
             }
 
+            /// When it was made, where it says so: whoever runs turns may bring ids of another kind.
+            pub fn made(&self) -> Option<Stamp> {
+                let time = self.0.get_timestamp().filter(|_| self.0.get_version_num() == 7)?;
+                let (seconds, nanos) = time.to_unix();
+                let millis = seconds.checked_mul(1_000)?.checked_add(u64::from(nanos) / 1_000_000)?;
+                i64::try_from(millis).ok().map(Stamp::from_millis)
+            }
+
             /// True if `text`, at least [`MIN_PARTIAL`] hexadecimal digits, is the end of this id (or all of it).
             pub fn ends_with(&self, text: &str) -> bool {
                 text.len() >= MIN_PARTIAL && self.to_string().ends_with(&text.to_ascii_lowercase())
@@ -94,15 +102,6 @@ macro_rules! text_form {
         }
     };
 }
-impl TurnId {
-    /// When it was made, where it says so: whoever runs turns may bring ids of another kind.
-    pub fn made(&self) -> Option<Stamp> {
-        let (seconds, nanos) = self.0.get_timestamp().filter(|_| self.0.get_version_num() == 7)?.to_unix();
-        let millis = seconds.checked_mul(1_000)?.checked_add(u64::from(nanos) / 1_000_000)?;
-        i64::try_from(millis).ok().map(Stamp::from_millis)
-    }
-}
-
 text_form!(SessionId);
 text_form!(MessageId);
 text_form!(TurnId);

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use minder_proto::event::Class;
+use minder_proto::event::{Class, Receipt};
 use minder_proto::hold::Hold;
+use minder_proto::queue;
 use minder_proto::record::{Channel, SessionRecord};
 use tokio::time::Instant;
 
@@ -83,6 +84,23 @@ pub fn at_boundaries(record: &SessionRecord, waiter: bool) -> Option<Hold> {
     }
 }
 
+/// What becomes of a message that somebody wants tried again: its receipt and its reason; none where it stays what it is. What was
+/// sent to a server that knows no message again is asked for there first.
+pub fn tried_again(channel: &Channel, entry: &queue::Entry) -> Option<(Receipt, Option<&'static str>)> {
+    let served = matches!(channel, Channel::Codex { .. } | Channel::Opencode { .. });
+    let asked_for = served && entry.channel.as_deref() == Some(channel.as_str());
+    match entry.receipt {
+        Receipt::Handed if entry.channel.as_deref() == Some("mailbox") => None,
+        Receipt::Handed if asked_for => Some((Receipt::Held, Some(UNKNOWN))),
+        Receipt::Handed => Some((Receipt::Queued, None)),
+        // No server of this session's will tell.
+        Receipt::Held if entry.reason.as_deref() == Some(UNKNOWN) && !asked_for => {
+            Some((Receipt::Queued, None))
+        }
+        _ => None,
+    }
+}
+
 /// When a transcript is looked through again for what was handed this long ago: a harness writes its lines some
 /// moments after the fact, and an event that would say so may not come.
 pub fn look_again_after(handed: Duration) -> Duration {
@@ -114,7 +132,41 @@ impl Backoff {
 
 #[cfg(test)]
 mod tests {
+    use minder_proto::id::MessageId;
+    use minder_proto::stamp::Stamp;
+
     use super::*;
+
+    #[test]
+    fn what_was_sent_to_a_server_is_asked_for_before_it_is_tried_again() {
+        let now = Stamp::now();
+        let entry = |receipt: Receipt, reason: Option<&str>, channel: &str| queue::Entry {
+            id: MessageId::now(),
+            seq: 1,
+            brief: None,
+            receipt,
+            reason: reason.map(str::to_owned),
+            since: now,
+            accepted: now,
+            attempt: 1,
+            channel: Some(channel.to_owned()),
+        };
+        let codex = Channel::Codex { socket: None };
+        let opencode = Channel::Opencode { url: String::new() };
+        let (queued, doubt) = (Some((Receipt::Queued, None)), Some((Receipt::Held, Some(UNKNOWN))));
+        for (channel, entry, expected) in [
+            (&codex, entry(Receipt::Handed, None, "codex"), doubt),
+            (&opencode, entry(Receipt::Handed, None, "opencode"), doubt),
+            (&codex, entry(Receipt::Handed, None, "hook"), queued),
+            (&Channel::Hook, entry(Receipt::Handed, None, "codex"), queued),
+            (&codex, entry(Receipt::Handed, None, "mailbox"), None),
+            (&codex, entry(Receipt::Held, Some(UNKNOWN), "codex"), None),
+            (&Channel::Hook, entry(Receipt::Held, Some(UNKNOWN), "codex"), queued),
+            (&codex, entry(Receipt::Held, Some("busy"), "codex"), None),
+        ] {
+            assert_eq!(tried_again(channel, &entry), expected, "{channel:?} {entry:?}");
+        }
+    }
 
     #[test]
     fn classes_at_boundaries() {

@@ -8,6 +8,7 @@ use minder_proto::error::{Fault, Kind};
 use minder_proto::event::{Message, Receipt};
 use minder_proto::hold::Hold;
 use minder_proto::id::{MessageId, Party};
+use minder_proto::record::Channel;
 use minder_proto::rpc::{
     Ack, AckAnswer, Drop, Receipt as GetReceipt, ReceiptAnswer, Retry, Send, SendAnswer, Take, TakeAnswer,
 };
@@ -244,12 +245,15 @@ async fn retry(ctx: &Context, call: Retry, origin: Origin) -> Result<AckAnswer, 
         .write(move |txn| {
             let entry = txn.inbox(at.to)?.queue.get(at.id).cloned();
             let Some(entry) = entry else { return Err(waits_no_more(at.id)) };
+            let channel = at.to.session().and_then(|s| txn.state().session(s));
+            let channel = channel.map_or(Channel::Mailbox, |s| s.record.channel.clone());
             // What was handed and not seen is tried again now; what waits is looked at now.
-            let given = entry.receipt == Receipt::Handed && entry.channel.as_deref() != Some("mailbox");
+            let again = rules::tried_again(&channel, &entry);
             // What is half typed would be typed twice.
-            if given && !delivery.is_given_now(at.to, at.id) {
-                txn.receipt(at.to, at.id, Receipt::Queued, None, entry.attempt, None)?;
-                return Ok(Receipt::Queued);
+            if let Some((receipt, reason)) = again.filter(|_| !delivery.is_given_now(at.to, at.id)) {
+                let by = reason.and(entry.channel.as_deref());
+                txn.receipt(at.to, at.id, receipt, reason.map(str::to_owned), entry.attempt, by)?;
+                return Ok(receipt);
             }
             Ok(entry.receipt)
         })

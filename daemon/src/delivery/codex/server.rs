@@ -7,6 +7,7 @@ use std::time::Duration;
 use minder_proto::hold::Hold;
 use minder_proto::id::MessageId;
 use minder_proto::record::{Channel, SessionRecord};
+use minder_proto::stamp::Stamp;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -15,8 +16,10 @@ use crate::delivery::served::{self, Conversation, Refusal, Sent};
 
 /// How long one answer may take.
 const ANSWER: Duration = Duration::from_secs(20);
-/// Items of a thread that are looked through, newest first.
+/// Items of a thread that one answer has, newest first.
 const ITEMS: u64 = 200;
+/// Answers after which no end of a thread is looked for any more.
+const PAGES: u32 = 500;
 /// Where the socket is in Codex's own folder.
 const PLACE: &str = "app-server-control/app-server-control.sock";
 
@@ -104,6 +107,12 @@ impl Server {
     }
 }
 
+/// True for an item that was over by then. One that does not say may be of any time.
+fn is_before(item: &Value, at: Stamp) -> bool {
+    let times = [&item["startedAtMs"], &item["completedAtMs"]];
+    times.into_iter().filter_map(Value::as_i64).max().is_some_and(|last| last < at.as_millis())
+}
+
 impl served::Server for Server {
     const CHANNEL: &'static str = "codex";
     const EVIDENCE: &'static str = "thread";
@@ -150,11 +159,22 @@ impl served::Server for Server {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let params = json!({"threadId": thread, "limit": ITEMS, "sortDirection": "desc"});
-        let items = self.ask("thread/items/list", &params).await?;
-        let items = items["data"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let known: Vec<&str> = items.iter().filter_map(|i| i["item"]["clientId"].as_str()).collect();
-        Ok(ids.iter().copied().filter(|id| known.contains(&id.to_string().as_str())).collect())
+        let oldest = served::oldest(ids);
+        let mut params = json!({"threadId": thread, "limit": ITEMS, "sortDirection": "desc"});
+        let mut found: Vec<MessageId> = Vec::new();
+        for _ in 0..PAGES {
+            let mut page = self.ask("thread/items/list", &params).await?;
+            let items = page["data"].as_array().ok_or_else(|| Refusal::No("it has no items".to_owned()))?;
+            let known: Vec<&str> = items.iter().filter_map(|i| i["item"]["clientId"].as_str()).collect();
+            found.extend(ids.iter().filter(|id| known.contains(&id.to_string().as_str())));
+            let over = found.len() >= ids.len() || items.last().is_some_and(|item| is_before(item, oldest));
+            match page["nextCursor"].take() {
+                _ if over => return Ok(found),
+                Value::Null => return Ok(found),
+                cursor => params["cursor"] = cursor,
+            }
+        }
+        Err(Refusal::No("it has no end".to_owned()))
     }
 
     async fn give(&mut self, thread: &str, turn: Option<&str>, sent: Sent<'_>) -> Result<(), Refusal> {
@@ -175,5 +195,20 @@ impl served::Server for Server {
                 return Ok(());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_before_a_time_only_where_it_says_so() {
+        let at = Stamp::from_millis(1_000);
+        assert!(is_before(&json!({"startedAtMs": 900, "completedAtMs": 999}), at));
+        assert!(is_before(&json!({"startedAtMs": 900}), at));
+        assert!(!is_before(&json!({"startedAtMs": 900, "completedAtMs": 1_001}), at), "it ran on");
+        assert!(!is_before(&json!({"startedAtMs": null}), at));
+        assert!(!is_before(&json!({}), at));
     }
 }

@@ -18,8 +18,8 @@ use crate::delivery::served::{self, Conversation, Refusal, Sent};
 const ANSWER: Duration = Duration::from_secs(20);
 /// How long a text that was accepted may take to stand in the conversation: plugins are asked before.
 const TAKEN: Duration = Duration::from_secs(20);
-/// Messages of a conversation that are looked through, the newest.
-const MESSAGES: u32 = 100;
+/// Messages of a conversation that are looked through first, the newest; then ever more.
+const MESSAGES: usize = 100;
 /// What its status is asked for without a password.
 const UNAUTHORIZED: u16 = 401;
 
@@ -177,14 +177,25 @@ impl served::Server for Server {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
+        let oldest = served::oldest(ids);
         let folder = quoted(&self.folder);
-        let path = format!("/session/{}/message?limit={MESSAGES}&directory={folder}", quoted(conversation));
-        let (status, all) = within(self.place.ask("GET", &path, None)).await?;
-        let all = all.as_array().filter(|_| status == 200).ok_or_else(|| Refusal::No(why(status, &all)))?;
-        let known: Vec<&str> = all.iter().filter_map(|message| message["info"]["id"].as_str()).collect();
-        self.newest = known.iter().max().map(|id| (*id).to_owned()).unwrap_or_default();
-        let has = |id: &MessageId| known.iter().any(|known| known.ends_with(&tail(*id)));
-        Ok(ids.iter().copied().filter(has).collect())
+        let mut most = MESSAGES;
+        loop {
+            let path = format!("/session/{}/message?limit={most}&directory={folder}", quoted(conversation));
+            let (status, all) = within(self.place.ask("GET", &path, None)).await?;
+            let all =
+                all.as_array().filter(|_| status == 200).ok_or_else(|| Refusal::No(why(status, &all)))?;
+            let known: Vec<&str> = all.iter().filter_map(|message| message["info"]["id"].as_str()).collect();
+            self.newest = known.iter().max().map(|id| (*id).to_owned()).unwrap_or_default();
+            let has = |id: &MessageId| known.iter().any(|known| known.ends_with(&tail(*id)));
+            let found: Vec<MessageId> = ids.iter().copied().filter(has).collect();
+            let made = all.iter().filter_map(|message| message["info"]["time"]["created"].as_i64());
+            let far = made.min().is_some_and(|first| first < oldest.as_millis());
+            if far || all.len() < most || found.len() == ids.len() {
+                return Ok(found);
+            }
+            most = most.saturating_mul(4);
+        }
     }
 
     async fn give(&mut self, conversation: &str, _turn: Option<&str>, sent: Sent<'_>) -> Result<(), Refusal> {

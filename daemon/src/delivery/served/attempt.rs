@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use minder_proto::envelope;
+use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Receipt;
 use minder_proto::hold::Hold;
 use minder_proto::id::{MessageId, Party, SessionId};
@@ -84,6 +85,7 @@ impl Delivery {
             let Some(id) = record.live_binding().filter(|b| b.harness == channel).map(|b| b.id.clone())
             else {
                 self.hold_all(session, &queue, Hold::Offline.as_str(), channel).await;
+                self.doubt(session, channel).await;
                 return Err(Away);
             };
             let connected = match server.take() {
@@ -96,29 +98,34 @@ impl Delivery {
                     if let Some(why) = why {
                         self.hold_all(session, &queue, &why, channel).await;
                     }
+                    self.doubt(session, channel).await;
                     return Err(Away);
                 }
             };
             let doubt = in_doubt(channel, &queue);
+            // In this order: what joined a turn stands there once the turn is seen to be over.
+            let state = now.look(&id).await?;
             let found = match now.has(&id, &doubt).await {
-                Ok(found) => Some(found),
-                Err(Refusal::No(_)) => None,
-                Err(Refusal::Lost) => return Err(Away),
+                Ok(found) => found,
+                Err(Refusal::No(_)) if state == Conversation::Elsewhere => Vec::new(),
+                // What it has cannot be read: nothing is sent on a guess.
+                Err(_) => return Err(Away),
             };
-            if let Some(found) = found.clone().filter(|found| !found.is_empty()) {
+            if !found.is_empty() {
                 self.were_seen(session, found, S::EVIDENCE, channel).await?;
                 server = Some(now);
                 continue;
             }
-            let state = now.look(&id).await?;
-            if found.is_none() && state != Conversation::Elsewhere {
-                return Err(Away); // what it has cannot be read: nothing is sent on a guess
+            if state == Conversation::Elsewhere && !doubt.is_empty() {
+                self.hold_all(session, &queue, Hold::Offline.as_str(), channel).await;
+                self.doubt(session, channel).await;
+                return Err(Away);
             }
             // What was handed to a turn that is over without it was not taken after all.
             let lost =
                 doubt.iter().filter(|id| queue.iter().any(|e| e.id == **id && e.receipt == Receipt::Handed));
             let lost: Vec<(MessageId, Party)> = lost.map(|id| (*id, Party::Session(session))).collect();
-            if state == Conversation::Idle && !lost.is_empty() && now.has(&id, &doubt).await?.is_empty() {
+            if state == Conversation::Idle && !lost.is_empty() {
                 self.give_back(lost).await;
                 server = Some(now);
                 continue;
@@ -139,12 +146,12 @@ impl Delivery {
                 }
                 Move::Start(message) => {
                     soon = SOON;
-                    self.send(session, &mut now, (&id, None), message).await?;
+                    self.send(session, &mut now, (&id, None), &queue, message).await?;
                     SOON
                 }
                 Move::Steer(message, turn) => {
                     soon = SOON;
-                    self.send(session, &mut now, (&id, Some(&turn)), message).await?;
+                    self.send(session, &mut now, (&id, Some(&turn)), &queue, message).await?;
                     SOON
                 }
             };
@@ -166,15 +173,20 @@ impl Delivery {
         session: SessionId,
         server: &mut S,
         (conversation, turn): (&str, Option<&str>),
+        queue: &[queue::Entry],
         id: MessageId,
     ) -> Result<(), Away> {
-        let Some(text) = self.text_of(session, id).await? else { return Ok(()) };
-        let Some(at) = self.note_sent(session, id, server).await? else { return Ok(()) };
+        // What was sent before and would be known again is the same attempt.
+        let before = queue.iter().find(|e| e.id == id && is_unknown(e)).map(|e| e.since);
+        let before = before.filter(|since| server.knows_again(*since));
+        let claimed = self.make_ours(session, S::CHANNEL, conversation, id, before).await?;
+        let Some((at, text)) = claimed else { return Ok(()) };
         match server.give(conversation, turn, Sent { id, at, text: &text }).await {
             Ok(()) => {
                 // That it was accepted is no life: a turn that died at once has taken nothing.
-                let lives = !server.has(conversation, &[id]).await?.is_empty()
-                    || matches!(server.look(conversation).await?, Conversation::Runs(_) | Conversation::Asks);
+                let runs =
+                    matches!(server.look(conversation).await?, Conversation::Runs(_) | Conversation::Asks);
+                let lives = runs || !server.has(conversation, &[id]).await?.is_empty();
                 if lives {
                     return self.note_handed(session, id, S::CHANNEL).await;
                 }
@@ -189,42 +201,61 @@ impl Delivery {
         }
     }
 
-    /// Writes that a message is sent; gives since when it is, none where it is settled. What was sent before and would be known
-    /// again is the same attempt.
-    async fn note_sent<S: Server>(
+    /// Makes a message this channel's and writes that it is sent, if it waits still and the conversation is the session's: from
+    /// here on no other road gives it. Gives since when it is sent, and what it reads like; none where it is not ours to send, or
+    /// its line is damaged, which ends it.
+    async fn make_ours(
         &self,
         session: SessionId,
+        channel: &'static str,
+        conversation: &str,
         id: MessageId,
-        server: &S,
-    ) -> Result<Option<Stamp>, Away> {
-        let look = move |state: &State| state.session(session)?.inbox.queue.get(id).cloned();
-        let before = self.store.read(look).await.map_err(|_| Away)?;
-        if let Some(entry) = before.filter(is_unknown)
-            && server.knows_again(entry.since)
-        {
-            return Ok(Some(entry.since));
-        }
-        let written = self.store.write_patiently(move |txn| {
-            let Some(entry) = txn.session(session)?.inbox.queue.get(id).cloned() else { return Ok(None) };
+        before: Option<Stamp>,
+    ) -> Result<Option<(Stamp, String)>, Away> {
+        let party = Party::Session(session);
+        let conversation = conversation.to_owned();
+        let claimed = self.store.write_on_files(move |txn, files| {
+            let here = txn.session(session)?;
+            let spoken_to = here.record.live_binding().is_some_and(|b| b.id == conversation);
+            let waits = |e: &&queue::Entry| matches!(e.receipt, Receipt::Queued | Receipt::Held);
+            let entry = here.inbox.queue.get(id).filter(waits).cloned();
+            let ours = spoken_to && here.record.channel.as_str() == channel;
+            let Some(entry) = entry.filter(|_| ours) else { return Ok(None) };
+            let dir = snapshot::party_dir(files.home(), party);
+            let message = snapshot::message_of(&dir, &entry);
+            let message =
+                message.map_err(|e| Fault::new(Kind::ReadOnly, format!("{}: {e}", dir.display())))?;
+            let Some(message) = message else {
+                return bury_unreadable(txn, files, party, &[entry]).map(|()| None);
+            };
+            let text = envelope::render(files.home(), &message);
+            if is_unknown(&entry) && before == Some(entry.since) {
+                return Ok(Some((entry.since, text)));
+            }
             let reason = Some(UNKNOWN.to_owned());
-            let (attempt, channel) = (entry.attempt + 1, Some(S::CHANNEL));
-            txn.receipt(Party::Session(session), id, Receipt::Held, reason, attempt, channel)?;
-            Ok(txn.session(session)?.inbox.queue.get(id).map(|entry| entry.since))
+            txn.receipt(party, id, Receipt::Held, reason, entry.attempt + 1, Some(channel))?;
+            let since = txn.session(session)?.inbox.queue.get(id).map(|entry| entry.since);
+            Ok(since.map(|since| (since, text)))
         });
-        written.await.map_err(|_| Away)
+        claimed.await.map_err(|_| Away)
     }
 
-    /// What a message reads like; none where its line is damaged, which ends it.
-    async fn text_of(&self, session: SessionId, id: MessageId) -> Result<Option<String>, Away> {
-        let party = Party::Session(session);
-        let read = self.store.write_on_files(move |txn, files| {
-            let Some(entry) = txn.session(session)?.inbox.queue.get(id).cloned() else { return Ok(None) };
-            match snapshot::message_of(&snapshot::party_dir(files.home(), party), &entry) {
-                Ok(Some(message)) => Ok(Some(envelope::render(files.home(), &message))),
-                _ => bury_unreadable(txn, files, party, &[entry]).map(|()| None),
+    /// What was handed and has no evidence is in doubt again: nobody who could tell is reached.
+    async fn doubt(&self, session: SessionId, channel: &'static str) {
+        let written = self.store.write(move |txn| {
+            let queue = &txn.session(session)?.inbox.queue;
+            let out = queue.iter().filter(|e| e.receipt == Receipt::Handed);
+            let out = out.filter(|e| e.channel.as_deref() == Some(channel));
+            let out: Vec<(MessageId, u32)> = out.map(|e| (e.id, e.attempt)).collect();
+            for (id, attempt) in out {
+                let reason = Some(UNKNOWN.to_owned());
+                txn.receipt(Party::Session(session), id, Receipt::Held, reason, attempt, Some(channel))?;
             }
+            Ok(())
         });
-        read.await.map_err(|_| Away)
+        if let Err(fault) = written.await {
+            tracing::debug!(%session, %fault, "a doubt could not be written");
+        }
     }
 
     async fn note_handed(

@@ -6,6 +6,7 @@
 //! folder: [`Server`] is what the loop needs of it.
 
 use std::io;
+use std::time::Duration;
 
 use minder_proto::id::MessageId;
 use minder_proto::record::SessionRecord;
@@ -29,6 +30,15 @@ impl From<io::Error> for Refusal {
     fn from(_: io::Error) -> Self {
         Self::Lost
     }
+}
+
+/// How far a clock may have been set back since a message was accepted.
+const SET_BACK: Duration = Duration::from_secs(600);
+
+/// What was there before this is older than each of these messages: behind it none is looked for.
+pub fn oldest(ids: &[MessageId]) -> Stamp {
+    let made = ids.iter().map(|id| id.made().unwrap_or(Stamp::from_millis(0)));
+    made.min().unwrap_or_else(Stamp::now).minus(SET_BACK)
 }
 
 /// A message on its way.
@@ -58,7 +68,8 @@ pub trait Server: Sized + Send + Sync + 'static {
     /// How a conversation is.
     fn look(&mut self, conversation: &str) -> impl Future<Output = Result<Conversation, Refusal>> + Send;
 
-    /// Which of these messages the conversation has.
+    /// Which of these messages the conversation has. What cannot be read is a refusal: that it has none is said only of what was
+    /// looked through as far back as [`oldest`].
     fn has(
         &mut self,
         conversation: &str,

@@ -62,12 +62,12 @@ pub fn next<'a>(queue: impl IntoIterator<Item = &'a Entry>, conversation: &Conve
         Conversation::Elsewhere => Move::Hold(Hold::Offline),
         Conversation::Asks => Move::Hold(Hold::Dialog),
         Conversation::Idle => Move::Start(head.id),
-        // What was sent to a turn that runs may still be on its way: only its end tells.
-        Conversation::Runs(_) if is_unknown(head) => Move::Hold(Hold::Busy),
         Conversation::Runs(turn) => {
-            match waiting.iter().find(|e| may_enter(e.class(), Boundary::ToolDone) == May::Yes) {
-                Some(entry) => Move::Steer(entry.id, turn.clone()),
-                None => Move::Hold(Hold::Busy),
+            let enters = |e: &&&Entry| may_enter(e.class(), Boundary::ToolDone) == May::Yes;
+            // What was sent to a turn that runs may still be on its way: only its end tells, for it and for all behind it.
+            match waiting.iter().find(|e| is_unknown(e) || enters(e)) {
+                Some(entry) if !is_unknown(entry) => Move::Steer(entry.id, turn.clone()),
+                _ => Move::Hold(Hold::Busy),
             }
         }
     }
@@ -131,6 +131,13 @@ mod tests {
             "the thread was read and does not have it"
         );
         assert_eq!(next([&handed], &Conversation::Idle), Move::Rest);
+        // Wherever it stands in the queue.
+        let runs = Conversation::Runs("t".to_owned());
+        let turn_end = entry(Class::TurnEnd, Receipt::Held, Some("busy"));
+        let now = entry(Class::Now, Receipt::Queued, None);
+        assert_eq!(next([&turn_end, &sent], &runs), Move::Hold(Hold::Busy));
+        assert_eq!(next([&turn_end, &sent, &now], &runs), Move::Hold(Hold::Busy));
+        assert_eq!(next([&now, &sent], &runs), Move::Steer(now.id, "t".to_owned()), "it is before it");
         assert_eq!(in_doubt("codex", [&entry(Class::Now, Receipt::Held, Some("dialog"))]), []);
     }
 }

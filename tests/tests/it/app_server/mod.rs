@@ -1,4 +1,8 @@
-//! The codex channel with the real server of Codex, in which another client holds the conversation as a terminal does.
+//! The codex channel with the real server of Codex, in which another client holds the conversation as a terminal does, and with a
+//! scripted one.
+
+mod doubt;
+mod end;
 
 mod stand_in;
 
