@@ -44,7 +44,8 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Runs the pack's script under a driver, which is given the module as `plugin`, and `until(condition)`.
+    /// Runs the pack's script under a driver, which is given the module as `plugin`, `until(condition)`, and `post(text)`,
+    /// which leaves a text for whichever waiter comes first, whole.
     fn drive(&self, harness: &str, driver: &str) -> Output {
         let source = text(pack::of(harness).unwrap(), self.minder.to_str().unwrap()).unwrap();
         // As long as a test wants to wait for one that never answers.
@@ -53,7 +54,8 @@ impl Bench {
         fs_err::write(self.at("plugin.mjs"), if self.at("hangs").exists() { shorter } else { source })
             .unwrap();
         let head = "import * as plugin from './plugin.mjs'\nimport fs from 'node:fs'\n\
-            const until = async (what) => { while (!what()) await new Promise((r) => setTimeout(r, 5)) }\n";
+            const until = async (what) => { while (!what()) await new Promise((r) => setTimeout(r, 5)) }\n\
+            const post = (text) => { fs.writeFileSync('letter', text); fs.renameSync('letter', 'mail') }\n";
         fs_err::write(self.at("driver.mjs"), format!("{head}{driver}")).unwrap();
         let mut node = Command::new("timeout");
         node.args(["60", "node", "driver.mjs"]).current_dir(self.folder.path()).env_clear();
@@ -138,7 +140,7 @@ await until(() => sent.length === 2)
 await prompt('ses_1', sent[1].text)
 await event('session.idle', {{ sessionID: 'ses_1' }})
 await event('session.idle', {{ sessionID: 'ses_1' }})
-fs.writeFileSync('mail', '[minder] wake up')
+post('[minder] wake up')
 await until(() => sent.length === 3)
 await prompt('ses_1', sent[2].text)
 const tool = () => hooks['tool.execute.after']({{ sessionID: 'ses_1', tool: 'bash', args: {{ command: 'ls' }} }}, {{}})
@@ -213,10 +215,10 @@ fn what_is_said_again_and_again_is_given_three_times_and_what_is_not_minders_nev
         let bench = Bench::new();
         bench.leave("always", text);
         let driver = format!(
-            "{OPENCODE}
+            "{WAITERS}{OPENCODE}
 const waits = () => fs.existsSync('told') && fs.readFileSync('told', 'utf8').split('\\n').filter((line) => line.includes('--wait')).length
 await event('session.created', {{ info: {{ id: 'ses_1', directory: '/src' }} }})
-await until(() => waits() === {times} + 1)
+await until(() => started.length === {times} + 1 && started.every((child) => child.closed))
 for (let n = 0; n < 3; n++) await hooks['tool.execute.after']({{ sessionID: 'ses_1', tool: 'bash', args: {{}} }}, {{}})
 const [first, again] = [sent.length, waits()]
 await prompt('ses_1', 'I am here')
@@ -274,7 +276,7 @@ await on.tool_result({{ toolName: 'bash', input: {{ command: 'ls' }} }})
 await end({{}})
 const again = await prompt(sent[1].text)
 await end({{}})
-fs.writeFileSync('mail', '[minder] wake up')
+post('[minder] wake up')
 await until(() => sent.length === 3)
 await prompt(sent[2].text)
 await end({{ stopReason: 'aborted' }})
@@ -322,7 +324,10 @@ const started = []
 const spawn = child_process.spawn
 child_process.spawn = (program, args, options) => {
   const child = spawn(program, args, options)
-  if (args.includes('--wait')) started.push(child)
+  if (args.includes('--wait')) {
+    started.push(child)
+    child.on('close', () => (child.closed = true))
+  }
   return child
 }
 syncBuiltinESMExports()
@@ -356,7 +361,7 @@ for (let i = 0; i < 12; i++) await prompt(`ses_${{i}}`, 'x')
 await prompt('ses_4', 'again')
 await prompt('ses_0', 'again')
 const count = [started.length, waiting().length, process.listenerCount('exit') - before]
-fs.writeFileSync('mail', '[minder] wake up')
+post('[minder] wake up')
 await until(() => sent.length === 1)
 console.log(JSON.stringify(count))
 process.exit(0)"

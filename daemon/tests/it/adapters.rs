@@ -173,7 +173,7 @@ fn claude_code() {
             bad("max-turns", AdapterResult, Runtime, "maximum number of turns"),
             bad("cut", AdapterResult, Runtime, "diagnostic"),
             bad("bad-flag", AdapterExit, Configuration, "unknown option"),
-            bad("taken", AdapterExit, Runtime, "already in use"),
+            bad("taken", AdapterExit, Unavailable, "already in use"),
             Row { resumed: true, ..bad("stale", AdapterResult, Runtime, "No conversation found") },
             // Each message of the model counts once, whatever ended the run.
             Row { used: Some((12_465, 7, 0)), ..bad("killed", AdapterExit, Runtime, "ended with code 143") },

@@ -220,22 +220,23 @@ mod tests {
             "claude",
             &Known::default(),
             Some(&seen(&TURN, 0, Some("seen"))),
-            expect![[r"
-            hook SessionStart: works
-            hook SessionEnd: works
-            hook UserPromptSubmit: works
-            hook PostToolUse: works
-            hook PostToolUseFailure: not tried only where a tool fails
-            hook PermissionRequest: not tried only at a dialog, in a terminal
-            hook Notification: not tried only where it waits for you, in a terminal
-            hook Stop: works
-            hook StopFailure: not tried only where the model fails
-            hook PreCompact: not tried only at a compaction
-            hook PostCompact: not tried only at a compaction
-            channel waiter: not tried only in a terminal
-            channel hook: works a message was given to the model
-            channel headless: works the turn ended with an answer
-        "]],
+            expect![[r#"
+                hook SessionStart: works
+                hook SessionEnd: works
+                hook UserPromptSubmit: works
+                hook PostToolUse: works
+                hook PostToolUseFailure: not tried only where a tool fails
+                hook PermissionRequest: not tried only at a dialog, in a terminal
+                hook Notification: not tried only where it waits for you, in a terminal
+                hook Stop: works
+                hook StopFailure: not tried only where the model fails
+                hook PreCompact: not tried only at a compaction
+                hook PostCompact: not tried only at a compaction
+                channel waiter: not tried only in a terminal
+                channel hook: works a message was given to the model
+                channel headless: works the turn ended with an answer
+                channel tmux: not tried only in a terminal
+            "#]],
         );
     }
 

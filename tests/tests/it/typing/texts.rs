@@ -170,6 +170,8 @@ fn what_a_person_submits_is_not_typed_again() {
         stage.actor.wait_noted("submitted", 1).unwrap();
         stage.hurry();
         stage.arrives(id);
+        // What comes before its turn is over the hooks give.
+        stage.scene.wait_record(stage.id, "the end of its turn", |record| record.turn.is_none());
         let second = stage.send("then this");
         stage.arrives(second);
         assert_eq!(stage.submitted(), [id, second].map(|id| id.short()));
