@@ -15,11 +15,9 @@ use minder_proto::record::{Channel, SessionRecord};
 use minder_proto::snapshot;
 use minder_proto::text::{first_line, one_line};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::Instant;
 
 use super::Delivery;
 use super::mailbox::{bury, bury_unreadable, seen};
-use super::rules::Backoff;
 use crate::store::State;
 
 /// Bytes of the program's stdout that are kept for a reason.
@@ -49,12 +47,8 @@ async fn listen(mut stdout: tokio::process::ChildStdout, said: &mut Vec<u8>) {
 impl Delivery {
     /// Starts an attempt for the head of an exec session's queue, unless one runs or a pause is not over.
     pub(super) fn try_exec(self: &Arc<Self>, session: SessionId) {
-        {
-            let mut memory = self.memory();
-            let early = memory.retry.get(&session).is_some_and(|b| b.next() > Instant::now());
-            if early || !memory.running.insert(session) {
-                return;
-            }
+        if !self.begin_attempt(session) {
+            return;
         }
         let this = Arc::clone(self);
         tokio::spawn(async move {
@@ -69,18 +63,7 @@ impl Delivery {
                 }
                 None => false,
             };
-            {
-                let mut memory = this.memory();
-                memory.running.remove(&session);
-                memory.attempts.remove(&session);
-                if again {
-                    let before = memory.retry.get(&session).copied();
-                    memory.retry.insert(session, Backoff::after(before, Instant::now()));
-                } else {
-                    memory.retry.remove(&session);
-                }
-            }
-            this.look_again(session);
+            this.end_attempt(session, again);
         });
     }
 

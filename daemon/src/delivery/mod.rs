@@ -103,6 +103,27 @@ impl Delivery {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes the place of the one attempt that a session has at a time; false while one runs or a pause is not over.
+    fn begin_attempt(&self, session: SessionId) -> bool {
+        let mut memory = self.memory();
+        let early = memory.retry.get(&session).is_some_and(|pause| pause.next() > Instant::now());
+        !early && memory.running.insert(session)
+    }
+
+    /// Leaves that place, with a longer pause than before where it is to be tried again, and has the queue looked at.
+    fn end_attempt(&self, session: SessionId, again: bool) {
+        {
+            let mut memory = self.memory();
+            memory.running.remove(&session);
+            memory.attempts.remove(&session);
+            let before = memory.retry.remove(&session);
+            if again {
+                memory.retry.insert(session, rules::Backoff::after(before, Instant::now()));
+            }
+        }
+        self.look_again(session);
+    }
+
     /// Messages that died since the daemon started.
     pub fn dead(&self) -> u64 {
         self.changes.dead.load(Ordering::Relaxed)

@@ -13,13 +13,13 @@ use minder_proto::queue;
 use minder_proto::record::SessionRecord;
 use minder_proto::snapshot;
 use minder_proto::stamp::Stamp;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::moves::{Conversation, Move, in_doubt, is_unknown, next};
 use super::{Refusal, Sent, Server};
 use crate::delivery::Delivery;
 use crate::delivery::mailbox::{bury, bury_unreadable, seen};
-use crate::delivery::rules::{Backoff, UNKNOWN};
+use crate::delivery::rules::UNKNOWN;
 use crate::store::State;
 
 /// How long news of a conversation are waited for before it is looked at again.
@@ -39,27 +39,13 @@ impl From<Refusal> for Away {
 impl Delivery {
     /// Starts the loop for a session, unless it runs or a pause is not over.
     pub(in crate::delivery) fn try_served<S: Server>(self: &Arc<Self>, session: SessionId) {
-        {
-            let mut memory = self.memory();
-            let early = memory.retry.get(&session).is_some_and(|b| b.next() > Instant::now());
-            if early || !memory.running.insert(session) {
-                return;
-            }
+        if !self.begin_attempt(session) {
+            return;
         }
         let this = Arc::clone(self);
         tokio::spawn(async move {
             let away = this.talk::<S>(session).await.is_err();
-            {
-                let mut memory = this.memory();
-                memory.running.remove(&session);
-                if away {
-                    let before = memory.retry.get(&session).copied();
-                    memory.retry.insert(session, Backoff::after(before, Instant::now()));
-                } else {
-                    memory.retry.remove(&session);
-                }
-            }
-            this.look_again(session);
+            this.end_attempt(session, away);
         });
     }
 

@@ -115,18 +115,7 @@ impl Delivery {
         let this = Arc::clone(self);
         tokio::spawn(async move {
             let held = this.type_head(session).await;
-            {
-                let mut memory = this.memory();
-                memory.running.remove(&session);
-                memory.attempts.remove(&session);
-                if held {
-                    let before = memory.retry.get(&session).copied();
-                    memory.retry.insert(session, Backoff::after(before, Instant::now()));
-                } else {
-                    memory.retry.remove(&session);
-                }
-            }
-            this.look_again(session);
+            this.end_attempt(session, held);
         });
         None
     }
