@@ -2,7 +2,9 @@
 //! variable, or over the socket with what the program would send.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{BufRead, BufReader, PipeReader, pipe};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, mpsc};
@@ -416,22 +418,47 @@ pub struct Launched {
     child: Child,
     ready: PipeReader,
     home: Home,
-    errors: mpsc::Receiver<String>,
+    log: Log,
+}
+
+/// What a daemon writes to standard error: a file, in which a line is from the moment it was written.
+struct Log {
+    file: File,
+    looked_at: u64,
+}
+
+impl Log {
+    fn new() -> Self {
+        Self { file: tempfile::tempfile().unwrap(), looked_at: 0 }
+    }
+
+    fn end(&self) -> File {
+        self.file.try_clone().unwrap()
+    }
+
+    /// What came since the last look.
+    fn next(&mut self) -> String {
+        let mut new = vec![0; (self.file.metadata().unwrap().len() - self.looked_at) as usize];
+        // The place at which the daemon writes is its own, and stays.
+        self.file.read_exact_at(&mut new, self.looked_at).unwrap();
+        self.looked_at += new.len() as u64;
+        String::from_utf8_lossy(&new).into_owned()
+    }
 }
 
 impl Launched {
     pub fn new(mut command: Command, home: &Home) -> Self {
         let (ready, writer) = pipe().unwrap();
         command.args(["--foreground", "--ready-fd", "1"]);
-        command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let errors = lines(child.stderr.take().unwrap());
-        Self { child, ready, home: home.clone(), errors }
+        let log = Log::new();
+        command.stdin(Stdio::null()).stdout(writer).stderr(log.end());
+        let child = command.spawn().unwrap();
+        Self { child, ready, home: home.clone(), log }
     }
 
     /// Waits until it serves or has ended; true if it serves.
     pub fn settle(self) -> Result<Minderd, String> {
-        let Self { child, ready, home, errors } = self;
+        let Self { child, ready, home, log } = self;
         let (give, take) = mpsc::channel();
         std::thread::spawn(move || {
             let mut said = String::new();
@@ -440,7 +467,7 @@ impl Launched {
         });
         let said = take.recv_timeout(LIMIT).expect("it says in time how it went");
         let process = Process::open(child.id()).unwrap().expect("it was not waited for");
-        let mut daemon = Minderd { child, process, home, errors };
+        let mut daemon = Minderd { child, process, home, log };
         if said == "ready\n" {
             return Ok(daemon);
         }
@@ -459,7 +486,7 @@ pub struct Minderd {
     child: Child,
     pub process: Process,
     home: Home,
-    errors: mpsc::Receiver<String>,
+    log: Log,
 }
 
 impl Minderd {
@@ -491,7 +518,7 @@ impl Minderd {
 
     /// What it logged since the last look.
     pub fn log(&mut self) -> String {
-        self.errors.try_iter().map(|l| l + "\n").collect()
+        self.log.next()
     }
 
     /// Its counters.
