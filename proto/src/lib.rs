@@ -13,6 +13,7 @@ pub mod envelope;
 pub mod error;
 pub mod event;
 pub mod hold;
+pub mod host;
 pub mod id;
 pub mod label;
 pub mod layout;

@@ -38,6 +38,24 @@ pub fn block(text: &str) -> String {
     out
 }
 
+/// The beginning of `text` that is at most `bytes` long, cut at a whole character.
+pub fn cut(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
+}
+
+/// `text` on one line of at most `bytes`, the last character an ellipsis where something was cut.
+pub fn line_of(text: &str, bytes: usize) -> String {
+    const MARK: char = '…';
+    let line = one_line(text.trim());
+    if line.len() <= bytes {
+        return line;
+    }
+    let mut line = cut(&line, bytes.saturating_sub(MARK.len_utf8())).to_owned();
+    line.push(MARK);
+    line
+}
+
 /// Columns that `text` takes on a terminal.
 pub fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()

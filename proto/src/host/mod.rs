@@ -1,0 +1,15 @@
+//! The supervision host's files and words, as data: what lies in `hosts/<primary id>/`, the reasons of a hand-back, and
+//! the bounds that nobody tunes. What follows from them is decided in the daemon.
+
+pub mod bounds;
+pub mod episode;
+pub mod lease;
+pub mod ledger;
+pub mod mirror;
+pub mod outcome;
+pub mod posture;
+pub mod reason;
+pub mod record;
+pub mod row;
+pub mod turn;
+pub mod upkeep;
