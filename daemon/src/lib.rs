@@ -9,6 +9,7 @@ pub mod exit;
 pub mod faults;
 pub mod folder;
 pub mod hook;
+pub mod host;
 pub mod identity;
 pub mod launch;
 pub mod lock;
