@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use minder_proto::host::bounds::{
-    BUDGET_WARN, COALESCE_SLOW, HANDBACKS_MAX, RESERVE_FIRST, RESERVE_OF,
-};
+use minder_proto::host::bounds::{BUDGET_WARN, COALESCE_SLOW, HANDBACKS_MAX, RESERVE_FIRST, RESERVE_OF};
 use minder_proto::host::upkeep::{Budget, Charge};
 use minder_proto::stamp::Stamp;
 

@@ -156,10 +156,7 @@ mod tests {
                 kind => {
                     let state = if kind == 'd' { State::Asking } else { State::Review };
                     facts.insert(session, Facts { state: Some(state), ..Facts::default() });
-                    News {
-                        session: Some(session),
-                        ..News::of(Kind::Signal, "review", &session.to_string())
-                    }
+                    News { session: Some(session), ..News::of(Kind::Signal, "review", &session.to_string()) }
                 }
             };
             let seq = add(&mut queue, &mut next, news, Stamp::from_millis(0));

@@ -286,10 +286,7 @@ pub fn acknowledge(queue: &mut Queue, through: u64, generation: u64, present: u6
         return Acked::Unknown { generation: present };
     }
     let covered = |row: &Row| {
-        row.owner == Owner::Primary
-            && row.seq <= through
-            && row.shown_gen != 0
-            && row.shown_gen <= generation
+        row.owner == Owner::Primary && row.seq <= through && row.shown_gen != 0 && row.shown_gen <= generation
     };
     let (gone, left): (Vec<Row>, Vec<Row>) = std::mem::take(&mut queue.rows).into_iter().partition(covered);
     queue.rows = left;

@@ -41,19 +41,19 @@ impl End {
         let line = |code, why: String| Some(HostLine::not_finished(code, wake, &why));
         match self {
             Self::Complete => None,
-            Self::Incomplete => line(Code::ResultIncomplete, "the engine ended without a complete result".into()),
+            Self::Incomplete => {
+                line(Code::ResultIncomplete, "the engine ended without a complete result".into())
+            }
             Self::SaidError => line(Code::ResultError, "the engine's result says error".into()),
             Self::Exit(how) => line(Code::TurnExit, format!("the engine {how}")),
             Self::TimedOut(s) => line(Code::TurnTimeout, format!("the engine reached its limit of {s} s")),
             Self::Stalled(s) => line(Code::TurnStalled, format!("the engine was silent for {s} s")),
             Self::Cancelled(by) => line(Code::TurnCancelled, format!("the turn was cancelled by {by}")),
-            Self::NotStarted(why) => {
-                Some(HostLine::not_taken(
-                    Code::StartFailed,
-                    wake,
-                    &format!("the engine could not be started: {why}"),
-                ))
-            }
+            Self::NotStarted(why) => Some(HostLine::not_taken(
+                Code::StartFailed,
+                wake,
+                &format!("the engine could not be started: {why}"),
+            )),
             Self::Lost(why) => line(Code::TurnLost, format!("the engine turn was lost ({why})")),
         }
     }
@@ -102,7 +102,8 @@ pub fn settle(over: &Over<'_>, named: Named<'_>) -> Settled {
     let left = over.left.as_deref().unwrap_or(over.granted);
     let handled = over.end == End::Complete && over.reports > 0 && left.is_empty();
     let returned = over.began.is_away() && !over.now.is_away();
-    let visible: Vec<&Outcome> = over.outcomes.unwrap_or_default().iter().filter(|o| o.is_visible()).collect();
+    let visible: Vec<&Outcome> =
+        over.outcomes.unwrap_or_default().iter().filter(|o| o.is_visible()).collect();
 
     let mut lines = Vec::new();
     if !handled {
@@ -115,7 +116,8 @@ pub fn settle(over: &Over<'_>, named: Named<'_>) -> Settled {
             lines.push(HostLine::not_finished(Code::RowsLeft, wake, &why));
         } else if left.is_empty() && over.reports > 0 {
             let seqs: Vec<u64> = over.outcomes.unwrap_or_default().iter().map(|o| o.seq).collect();
-            let why = format!("rows {} were acknowledged; its outcomes are {}", list(over.granted), list(&seqs));
+            let why =
+                format!("rows {} were acknowledged; its outcomes are {}", list(over.granted), list(&seqs));
             lines.push(HostLine::not_finished(Code::TurnExit, wake, &why));
         }
     }
@@ -126,7 +128,8 @@ pub fn settle(over: &Over<'_>, named: Named<'_>) -> Settled {
         } else {
             format!("it recorded outcomes {}", list(&seqs))
         };
-        lines.push(HostLine::new(Code::Returned, &format!("the operator came back during this turn; {said}")));
+        lines
+            .push(HostLine::new(Code::Returned, &format!("the operator came back during this turn; {said}")));
         lines.extend(visible.iter().map(|outcome| note(outcome, named)));
     }
     if over.outcomes.is_none() && (returned || over.reports > 0) {
