@@ -65,6 +65,8 @@ pub enum Command {
     Help(commands::help::HelpArgs),
     /// Supervised turns: runs of a program that always end, with a named outcome
     Turn(commands::turn::TurnArgs),
+    /// The wake queue beside a session that supervises others
+    Host(commands::host::HostArgs),
     /// What holds the turns of headless sessions: usage limits, logins, open circuits
     Account(commands::account::AccountArgs),
     /// The daemon itself
@@ -142,6 +144,7 @@ impl Command {
             Self::Setup(args) => commands::setup::args::run(args, context),
             Self::Help(args) => commands::help::run(&args, context),
             Self::Turn(args) => commands::turn::run(args, context),
+            Self::Host(args) => commands::host::run(&args, context),
             Self::Account(args) => commands::account::run(&args, context),
             Self::Daemon(args) => commands::daemon::run(&args, context),
             Self::Store(args) => commands::store::run(&args, context),

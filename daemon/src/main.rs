@@ -15,6 +15,8 @@ use minder_daemon::exit::Failure;
 use minder_daemon::faults;
 use minder_daemon::folder::{FolderError, Wide};
 use minder_daemon::hook::{Hooks, StatusFiles};
+use minder_daemon::host::Hosts;
+use minder_daemon::host::signals::Signals;
 use minder_daemon::launch::{self, Launcher};
 use minder_daemon::lock::{self, Claim, LockError, StartLock, StoreLock};
 use minder_daemon::log::{self, Sink};
@@ -30,7 +32,7 @@ use minder_daemon::service::{self, Inherited, Notifier};
 use minder_daemon::session::lifetime;
 use minder_daemon::shim;
 use minder_daemon::spool::Taker;
-use minder_daemon::store::{Observer, Store};
+use minder_daemon::store::{Contributor, Observer, Store};
 use minder_daemon::turn::Turns;
 use minder_daemon::watch::FanOut;
 use minder_proto::config;
@@ -125,6 +127,9 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
     let sink = if foreground || managed { Sink::Stderr { stamped: !journal } } else { Sink::File(&log_file) };
     log::start(sink).map_err(|e| folder_failure(&e))?;
     faults::log_panics();
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
 
     // The socket: nobody is answered before the store is open, but whoever connects now waits and is not refused.
     let store = home.real();
@@ -139,15 +144,21 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
     let config = Arc::new(config);
     let open = || {
         let changes = Arc::new(Changes::default());
+        let primaries = Arc::new(Changes::default());
         let (bindings, ends) = Ends::new();
-        let observers: Vec<Box<dyn Observer>> =
-            vec![Box::new(Watching(Arc::clone(&changes))), Box::new(bindings)];
-        let (database, opened) = Store::open(&home, Arc::clone(&config), vec![Box::new(FanOut)], observers)
+        let observers: Vec<Box<dyn Observer>> = vec![
+            Box::new(Watching(Arc::clone(&changes))),
+            Box::new(Watching(Arc::clone(&primaries))),
+            Box::new(bindings),
+        ];
+        // A row of a host is for a notice that the fan-out has posted before it.
+        let contributors: Vec<Box<dyn Contributor>> = vec![Box::new(FanOut), Box::new(Signals)];
+        let (database, opened) = Store::open(&home, Arc::clone(&config), contributors, observers)
             .map_err(|e| Failure::new(e.exit(), e))?;
         for note in &opened.notes {
             tracing::warn!("{note}");
         }
-        Ok::<_, Failure>((changes, ends, database, opened))
+        Ok::<_, Failure>((changes, primaries, ends, database, opened))
     };
     let mend = || {
         let report = repair::repair(&home, begun).map_err(|e| Failure::new(e.exit(), e))?;
@@ -160,12 +171,12 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
         tracing::warn!("a start before this one met a hole in the journal and did not come to the repair");
         mend()?;
     }
-    let (mut changes, mut ends, mut database, mut opened) = open()?;
+    let (mut changes, mut primaries, mut ends, mut database, mut opened) = open()?;
     if opened.hole {
         // Commits are missing, so that a file may know of something that another does not.
         database.stop();
         mend()?;
-        (changes, ends, database, opened) = open()?;
+        (changes, primaries, ends, database, opened) = open()?;
     }
     let started = Started {
         at: begun,
@@ -175,7 +186,7 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
         socket: socket.place().clone(),
     };
 
-    let domain = Domain { database, changes, ends, started };
+    let domain = Domain { database, changes, primaries, ends, started };
     let daemon = Daemon { store, domain, socket, notifier, files, start_lock, _store_lock: store_lock };
     Ok(Start::Serve(Box::new(daemon)))
 }
@@ -192,6 +203,8 @@ enum Start {
 struct Domain {
     database: Store,
     changes: Arc<Changes>,
+    /// The same for hosts.
+    primaries: Arc<Changes>,
     ends: Ends,
     started: Started,
 }
@@ -217,7 +230,7 @@ impl Daemon {
 
     async fn serve(self, readiness: Readiness) -> std::io::Result<()> {
         let Self { _store_lock, store, domain, notifier, files, start_lock, socket } = self;
-        let Domain { database, changes, ends, started } = domain;
+        let Domain { database, changes, primaries, ends, started } = domain;
         let stop = CancellationToken::new();
         let served = Served {
             store,
@@ -233,8 +246,11 @@ impl Daemon {
         // Delivery looks at every queue once, before anybody can ask.
         let delivery = Delivery::new(database.clone(), changes);
         delivery.run_turns(turns.clone(), ended_turns).await;
+        let hosts = Hosts::new(database.clone(), Arc::clone(&delivery), primaries);
+        hosts.start().await;
         delivery.start().await;
         tokio::spawn(Arc::clone(&delivery).run());
+        tokio::spawn(hosts.run());
 
         // The methods: each family's file in `server/` registers its own here.
         let process = daemon::Process { served: served.clone(), stop: stop.clone() };
@@ -261,6 +277,7 @@ impl Daemon {
         server::message::register(&mut methods);
         server::watch::register(&mut methods);
         server::hook::register(&mut methods);
+        server::host::register(&mut methods);
         server::store::register(&mut methods);
         server::turn::register(&mut methods);
         server::account::register(&mut methods);

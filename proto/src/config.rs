@@ -42,6 +42,11 @@ pub struct Config {
     pub headless: Headless,
     /// Sessions whose process minder starts.
     pub launch: Launch,
+    /// Supervision hosts.
+    pub host: Host,
+    /// Variables of `host.*` that could not be used, a line each: the file or the default holds instead.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 /// `adopt.*`
@@ -305,6 +310,36 @@ impl Default for Launch {
     }
 }
 
+/// `host.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Host {
+    /// From the first move of a batch until its primary is told of it (default 30 s).
+    pub coalesce: Span,
+    /// What waits beside a primary.
+    pub park: Park,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self { coalesce: Span::from_secs(30), park: Park::default() }
+    }
+}
+
+/// `host.park.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Park {
+    /// After this long without a hook that waits, the primary is told through its ordinary channel (default 5 m).
+    pub absent_after: Span,
+}
+
+impl Default for Park {
+    fn default() -> Self {
+        Self { absent_after: Span::from_secs(300) }
+    }
+}
+
 /// `headless.*`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -391,7 +426,7 @@ pub enum ConfigError {
 
 /// Keys that a variable may set: `adopt.mode` is `MINDER_ADOPT_MODE`. The windows of a turn have variables of their own,
 /// which the caller of a turn sets and `turn::policy` reads.
-pub const KEYS: [&str; 30] = [
+pub const KEYS: [&str; 32] = [
     "adopt.mode",
     "adopt.ignore",
     "adopt.text",
@@ -422,6 +457,8 @@ pub const KEYS: [&str; 30] = [
     "headless.batch",
     "headless.capacity",
     "launch.ready",
+    "host.coalesce",
+    "host.park.absent_after",
 ];
 
 /// The variable of a key.
@@ -463,25 +500,44 @@ fn parse(path: &Path, text: &str, env: impl Fn(&str) -> Option<String>) -> Resul
         line: line_of(text, key),
         why: format!("{key}: {why}"),
     })?;
+    let mut warnings = Vec::new();
     for key in KEYS {
         let name = variable(key);
         let Some(value) = env(&name) else { continue };
-        let bad = |why: String| ConfigError::Variable { name: name.clone(), why };
-        let parsed = from_variable(key, &value).map_err(bad)?;
-        let (section, field) = key.split_once('.').expect("every key has a section");
-        let section = table.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        if let Some(section) = section.as_table_mut() {
-            section.insert(field.to_owned(), parsed);
+        match with_variable(&table, key, &value) {
+            Ok(new) => table = new,
+            // Supervision goes on with what it had: a primary that nobody wakes is the worse fault.
+            Err(why) if key.starts_with("host.") => warnings.push(format!("{name}: {why}; not used")),
+            Err(why) => return Err(ConfigError::Variable { name, why }),
         }
-        let config = table.clone().try_into::<Config>().map_err(|e| bad(e.message().replace('\n', " ")))?;
-        check(&config).map_err(|(_, why)| bad(why))?;
     }
-    table.try_into().map_err(|e| at(&e))
+    let config: Config = table.try_into().map_err(|e| at(&e))?;
+    Ok(Config { warnings, ..config })
+}
+
+/// What was set, with a variable's value for a key laid over it.
+fn with_variable(table: &toml::Table, key: &str, value: &str) -> Result<toml::Table, String> {
+    let parsed = from_variable(key, value)?;
+    let mut table = table.clone();
+    let (sections, field) = key.rsplit_once('.').expect("every key has a section");
+    let mut place = Some(&mut table);
+    for section in sections.split('.') {
+        place = place.and_then(|place| {
+            let inner = place.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            inner.as_table_mut()
+        });
+    }
+    if let Some(place) = place {
+        place.insert(field.to_owned(), parsed);
+    }
+    let config = table.clone().try_into::<Config>().map_err(|e| e.message().replace('\n', " "))?;
+    check(&config).map_err(|(_, why)| why)?;
+    Ok(table)
 }
 
 /// The line, from 1, on which a key of a section is set; 1 where it is not found.
 fn line_of(text: &str, key: &str) -> usize {
-    let (section, name) = key.split_once('.').expect("every key has a section");
+    let (section, name) = key.rsplit_once('.').expect("every key has a section");
     let mut here = "";
     for (i, line) in text.lines().map(str::trim_start).enumerate() {
         if let Some(head) = line.strip_prefix('[') {
@@ -554,6 +610,7 @@ fn check(config: &Config) -> Result<(), (&'static str, String)> {
         ("turn.timeout", config.turn.timeout.unwrap_or(Span::from_secs(1))),
         ("turn.finish_timeout", config.turn.finish_timeout),
         ("launch.ready", config.launch.ready),
+        ("host.park.absent_after", config.host.park.absent_after),
     ] {
         if span.0.is_zero() {
             return Err((key, "must be longer than 0".to_owned()));

@@ -40,11 +40,13 @@ pub enum Hold {
     NotSubmitted,
     /// Other text stands in the terminal than was typed.
     Differs,
+    /// A host supervises for this session: the news is in its wake queue.
+    Posture,
 }
 
 impl Hold {
     /// Every reason.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Busy,
         Self::Dialog,
         Self::NotReady,
@@ -61,6 +63,7 @@ impl Hold {
         Self::Unknown,
         Self::NotSubmitted,
         Self::Differs,
+        Self::Posture,
     ];
 
     /// The word.
@@ -82,6 +85,7 @@ impl Hold {
             Self::Unknown => "unknown",
             Self::NotSubmitted => "not-submitted",
             Self::Differs => "differs",
+            Self::Posture => "posture",
         }
     }
 
@@ -106,6 +110,7 @@ impl Hold {
             Self::Unknown => "a prompt in its pane that minder knows",
             Self::NotSubmitted => "its text alone in the prompt, and an Enter that is taken",
             Self::Differs => "the prompt being emptied: what stands there is not what was typed",
+            Self::Posture => "minder host drain and minder host ack in it, or minder host disable",
         }
     }
 }

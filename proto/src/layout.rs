@@ -120,6 +120,16 @@ impl Home {
         self.root.join("operator")
     }
 
+    /// What the supervision hosts of primaries keep.
+    pub fn hosts(&self) -> PathBuf {
+        self.root.join("hosts")
+    }
+
+    /// What the host of one primary keeps.
+    pub fn host(&self, id: SessionId) -> PathBuf {
+        self.hosts().join(id.to_string())
+    }
+
     /// Requests left while no daemon could be reached.
     pub fn spool(&self) -> PathBuf {
         self.root.join("spool")

@@ -12,6 +12,7 @@ pub mod help;
 pub mod home;
 pub mod hook;
 pub mod hooks;
+pub mod host;
 pub mod inbox;
 pub mod launch;
 pub mod ls;

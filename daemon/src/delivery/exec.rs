@@ -18,6 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Delivery;
 use super::mailbox::{bury, bury_unreadable, seen};
+use super::rules;
 use crate::store::State;
 
 /// Bytes of the program's stdout that are kept for a reason.
@@ -76,7 +77,7 @@ impl Delivery {
         let look = move |state: &State| {
             let found = state.session(session)?;
             let Channel::Exec { argv } = &found.record.channel else { return None };
-            let head = found.inbox.queue.iter().find(|e| e.receipt != Receipt::Handed)?;
+            let head = found.inbox.queue.iter().find(|e| rules::waits(e))?;
             // Noted between two commits: nobody else can take it from here on.
             this.memory().attempts.insert(session, head.id);
             Some((found.record.clone(), argv.clone(), head.clone()))

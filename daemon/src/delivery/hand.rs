@@ -12,8 +12,7 @@ use minder_proto::queue;
 use minder_proto::snapshot;
 
 use super::mailbox::bury_unreadable;
-use super::rules::UNKNOWN;
-use super::rules::{Boundary, Entry, may_enter};
+use super::rules::{Boundary, Entry, is_given_by_its_channel, may_enter};
 use crate::store::{Settled, Txn};
 
 /// Characters of a body that is longer than one hook call may print.
@@ -87,9 +86,7 @@ pub fn hand(
     }
     let waiting: Vec<queue::Entry> = queue
         .iter()
-        .filter(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held))
-        // What was sent and may have been taken is nobody else's to give.
-        .filter(|e| e.reason.as_deref() != Some(UNKNOWN))
+        .filter(|e| is_given_by_its_channel(e))
         .filter(|e| e.brief.as_ref().and_then(|b| b.expires).is_none_or(|at| at > now))
         .filter(|e| may_enter(e.class(), boundary) != Entry::No)
         .cloned()

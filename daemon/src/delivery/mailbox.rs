@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Delivery;
+use super::rules::is_given_by_its_channel;
 use crate::session::{Lookup, tell_senders};
 use crate::store::{Settled, Txn};
 
@@ -100,11 +101,7 @@ impl Delivery {
                 let queue = &txn.inbox(party)?.queue;
                 // What a program of the user's has right now is not given to a second reader.
                 let tried = party.session().and_then(|s| this.memory().attempts.get(&s).copied());
-                let waits = |e: &&queue::Entry| {
-                    matches!(e.receipt, Receipt::Queued | Receipt::Held)
-                        && Some(e.id) != tried
-                        && e.reason.as_deref() != Some(super::rules::UNKNOWN)
-                };
+                let waits = |e: &&queue::Entry| is_given_by_its_channel(e) && Some(e.id) != tried;
                 let entry = same.and_then(|id| queue.get(id)).or_else(|| queue.iter().find(waits)).cloned();
                 let Some(entry) = entry else { return Ok((None, 0)) };
                 let more = queue.iter().filter(waits).filter(|e| e.id != entry.id).count();

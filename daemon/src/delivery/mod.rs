@@ -56,7 +56,11 @@ pub struct Delivery {
     /// Who types into which pane of tmux.
     panes: tmux::Panes,
     memory: Mutex<Memory>,
+    /// Told of hooks that begin to wait.
+    on_waiter: OnceLock<Told>,
 }
+
+type Told = Box<dyn Fn(SessionId) + Send + Sync>;
 
 #[derive(Default)]
 struct Memory {
@@ -96,6 +100,7 @@ impl Delivery {
             turns: OnceLock::new(),
             panes: tmux::Panes::default(),
             memory: Mutex::default(),
+            on_waiter: OnceLock::new(),
         })
     }
 
@@ -178,8 +183,13 @@ impl Changes {
     }
 
     /// Everything marked since the last call.
-    fn take(&self) -> HashSet<Party> {
+    pub fn take(&self) -> HashSet<Party> {
         std::mem::take(&mut self.dirty.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Rings at the next mark, or now where there is one.
+    pub async fn marked(&self) {
+        self.bell.notified().await;
     }
 
     /// A bell that rings at every change of this party, or of any, for as long as it is held.

@@ -12,6 +12,22 @@ use tokio::time::Instant;
 /// Reason of what was sent and of which it is not known whether it was taken: it is given by nobody else meanwhile.
 pub const UNKNOWN: &str = "unknown";
 
+/// True for what its session's channel may give: it was given to nobody, or taken back. What was sent to a server and may
+/// have been taken, and the news that a host keeps in its wake queue, are somebody else's to give.
+pub fn is_given_by_its_channel(entry: &queue::Entry) -> bool {
+    waits(entry) && entry.reason.as_deref() != Some(UNKNOWN)
+}
+
+/// True for what nobody has, and no host keeps.
+pub fn waits(entry: &queue::Entry) -> bool {
+    matches!(entry.receipt, Receipt::Queued | Receipt::Held) && !is_kept(entry)
+}
+
+/// True for news that a host keeps for a drain of its primary.
+pub fn is_kept(entry: &queue::Entry) -> bool {
+    entry.receipt == Receipt::Held && entry.reason.as_deref() == Some(Hold::Posture.as_str())
+}
+
 /// The longest that a compaction holds a message.
 pub const COMPACTION: Duration = Duration::from_secs(10 * 60);
 

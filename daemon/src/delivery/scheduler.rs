@@ -87,11 +87,15 @@ impl Delivery {
 
     /// Looks at one queue; gives when to look again if nothing happens until then.
     async fn evaluate(self: &Arc<Self>, party: Party) -> Option<Instant> {
+        let (wall, max_age) = (Stamp::now(), self.store.config().delivery.max_age.0);
         let view = self
             .store
             .read(move |state| {
                 let mut window = WINDOW;
                 let mut in_view = |e: &&queue::Entry| {
+                    if rules::is_kept(e) {
+                        return e.accepted.plus(max_age) <= wall; // only its age is anybody's concern here
+                    }
                     let special =
                         e.receipt == Receipt::Handed || e.brief.as_ref().is_some_and(|b| b.expires.is_some());
                     window -= usize::from(!special && window > 0);
@@ -136,7 +140,7 @@ impl Delivery {
             Channel::Mailbox => {}
             Channel::Exec { .. } => {
                 // Evidence is its exit: what was handed is seen.
-                if view.waiting.iter().any(|e| e.receipt != Receipt::Handed) {
+                if view.waiting.iter().any(rules::waits) {
                     self.try_exec(record.id);
                     sooner(
                         self.memory().retry.get(&record.id).map(rules::Backoff::next).filter(|at| *at > now),
@@ -308,7 +312,7 @@ impl Delivery {
         let session = record.id;
         let hold = rules::at_boundaries(record, self.has_waiter(session));
         let ready = waiting.iter().any(|e| {
-            matches!(e.receipt, Receipt::Queued | Receipt::Held)
+            rules::is_given_by_its_channel(e)
                 && rules::may_enter(e.class(), Boundary::Idle) == rules::Entry::Yes
         });
         match hold {

@@ -59,6 +59,9 @@ impl Delivery {
                     if let Some(before) = memory.waiters.insert(session, waiter) {
                         let _ = before.reply.send(HookAnswer::default());
                     }
+                    if let Some(told) = self.on_waiter.get() {
+                        told(session);
+                    }
                     return true;
                 }
             }
@@ -73,6 +76,12 @@ impl Delivery {
         if self.memory().over.remove(&session).is_some() {
             self.changes.ring([Party::Session(session)]);
         }
+    }
+
+    /// Who else wants to know of each hook that begins to wait. Once, before the first of them.
+    pub fn tell_of_waiters(&self, told: impl Fn(SessionId) + Send + Sync + 'static) {
+        let before = self.on_waiter.set(Box::new(told));
+        assert!(before.is_ok(), "one is told");
     }
 
     /// True if a hook waits to wake this session.
@@ -110,7 +119,7 @@ impl Delivery {
     }
 
     /// Ends a session's waiter with what it shall print.
-    pub(super) fn end_waiter(&self, session: SessionId, answer: HookAnswer) -> bool {
+    pub fn end_waiter(&self, session: SessionId, answer: HookAnswer) -> bool {
         let waiter = self.memory().waiters.remove(&session);
         waiter.is_some_and(|w| w.reply.send(answer).is_ok())
     }

@@ -18,6 +18,7 @@ use super::{Heard, Told, first_words, keeps_text, turn};
 use crate::delivery::evidence::{Evidence, evident, may_be_there};
 use crate::delivery::hand::{Handed, Room, hand};
 use crate::delivery::rules::Boundary;
+use crate::host;
 use crate::session::{Declaration, declare};
 use crate::store::{Settled, Txn};
 
@@ -193,7 +194,10 @@ fn begins(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, source: &str) -> Result<
         Brief::Watched => session.record.parent.is_some() || !session.watchers.is_empty(),
     };
     let heard = at.said.is_none() && at.told.event.takes == Takes::Context;
-    let text = if wanted && heard { brief(txn, id)? } else { String::new() };
+    let mut text = if wanted && heard { brief(txn, id)? } else { String::new() };
+    if heard && let Some(host) = host::brief::of(txn.state(), id) {
+        text = if text.is_empty() { host } else { format!("{text}\n\n{host}") };
+    }
     Ok(at.say(id, Handed::of(text)))
 }
 

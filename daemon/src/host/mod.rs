@@ -1,12 +1,131 @@
-//! The supervision host of a primary: what happened to the sessions it supervises waits in its wake queue, a headless
-//! engine takes what is routine, and the primary is given the rest.
+//! The supervision host of a primary: what happened to the sessions it supervises waits in its wake queue until the
+//! primary has acknowledged it. It is told by the hook that waits beside it, in one hand-back for all that happened
+//! within some seconds, and again where nothing shows that it read it.
 //!
-//! Everything that decides is a pure function over what is in the files (`minder_proto::host`) and a time.
+//! Everything that decides is a function over what is in the files (`minder_proto::host`) and a time: `queue`, `offer`,
+//! `episode`, and what an engine will need, `readiness`, `settle`, `latch`, `budget`. `signals` is the producer, `step` one look
+//! at a host, `handback` its text, `drain` what the primary reads and acknowledges, `switch` on and off; here is the loop.
+//!
+//! Uses: `store`, `session`, `delivery`. Used by: `hook`, `server`.
 
-pub mod budget;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use minder_proto::id::{Party, SessionId};
+use minder_proto::rpc::HookAnswer;
+use minder_proto::stamp::Stamp;
+use tokio::time::Instant;
+
+use crate::delivery::{Changes, Delivery};
+use crate::store::Store;
+
+pub mod brief;
+pub mod drain;
 pub mod episode;
-pub mod latch;
-pub mod offer;
+pub mod handback;
 pub mod queue;
-pub mod readiness;
-pub mod settle;
+pub mod signals;
+pub mod status;
+pub mod step;
+pub mod switch;
+
+/// The host's name in ledgers of messages.
+pub const CHANNEL: &str = "host";
+
+/// The loop over all hosts: woken by commits that touch a primary, by hooks that begin to wait, and by the few deadlines
+/// there are. Without a host it never wakes.
+pub struct Hosts {
+    store: Store,
+    delivery: Arc<Delivery>,
+    changes: Arc<Changes>,
+}
+
+impl Hosts {
+    /// Over a store; `changes` is an observer of its own that was given to it.
+    pub fn new(store: Store, delivery: Arc<Delivery>, changes: Arc<Changes>) -> Arc<Self> {
+        let told = Arc::clone(&changes);
+        delivery.tell_of_waiters(move |session| told.mark([Party::Session(session)]));
+        Arc::new(Self { store, delivery, changes })
+    }
+
+    /// What must be so before anybody can ask: a queue that was lost is one review of everything.
+    pub async fn start(&self) {
+        let primaries = self.store.read(|state| state.hosts().map(|(id, _)| id).collect::<Vec<_>>()).await;
+        let Ok(primaries) = primaries else { return };
+        let lost = self.store.write(|txn| {
+            for id in txn.state().lost_queues().to_vec() {
+                signals::raise(
+                    txn,
+                    id,
+                    queue::News::of(
+                        minder_proto::host::row::Kind::Heartbeat,
+                        "lost",
+                        minder_proto::host::row::NO_KEY,
+                    ),
+                )?;
+            }
+            Ok(())
+        });
+        if let Err(fault) = lost.await {
+            tracing::warn!(%fault, "a wake queue that was lost could not be begun anew");
+        }
+        self.changes.mark(primaries.into_iter().map(Party::Session));
+    }
+
+    /// Runs until it is dropped.
+    pub async fn run(self: Arc<Self>) {
+        let mut due: HashMap<SessionId, Instant> = HashMap::new();
+        loop {
+            let next = due.values().min().copied();
+            let sleep = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.changes.marked() => {}
+                () = sleep => {}
+            }
+            let now = Instant::now();
+            let mut primaries: Vec<SessionId> =
+                self.changes.take().into_iter().filter_map(|party| party.session()).collect();
+            primaries.extend(due.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id));
+            for id in primaries {
+                due.remove(&id);
+                if let Some(at) = self.look(id).await {
+                    // Calendar times: the wait is cut into minutes, so that a step of the clock is noticed.
+                    let left = Stamp::now().age(at).min(std::time::Duration::from_secs(60));
+                    due.insert(id, Instant::now() + left);
+                }
+            }
+        }
+    }
+
+    /// One look at the host of a session, if it has one; gives when to look again.
+    async fn look(&self, id: SessionId) -> Option<Stamp> {
+        let on = self.store.read(move |state| signals::is_on(state, id)).await;
+        if !on.unwrap_or(false) {
+            return None;
+        }
+        let waiter = self.delivery.has_waiter(id);
+        let stepped = match self.store.write(move |txn| step::step(txn, id, waiter)).await {
+            Ok(stepped) => stepped,
+            Err(fault) => {
+                tracing::warn!(%id, %fault, "a host could not be looked at");
+                return Some(Stamp::now().plus(std::time::Duration::from_secs(5)));
+            }
+        };
+        if let Some((generation, text)) = stepped.give {
+            let answer = HookAnswer { stderr: text, exit: 2, ..HookAnswer::default() };
+            if !self.delivery.end_waiter(id, answer) {
+                // It went between the look and the answer. The next that waits is given it.
+                let back = self.store.write(move |txn| step::not_given(txn, id, generation)).await;
+                if let Err(fault) = back {
+                    tracing::warn!(%id, %fault, "a hand-back that nobody took is not written down");
+                }
+            }
+        }
+        stepped.again
+    }
+}

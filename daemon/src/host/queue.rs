@@ -30,8 +30,8 @@ pub struct News {
     pub incarnation: u64,
     /// The line of its timeline.
     pub ev: u64,
-    /// Where it came to.
-    pub state: Option<State>,
+    /// Where it came from and to, as far as it is a move.
+    pub states: Vec<State>,
     /// The notice.
     pub mid: Option<MessageId>,
     /// It is a question.
@@ -54,7 +54,7 @@ impl News {
             session: None,
             incarnation: 0,
             ev: 0,
-            state: None,
+            states: Vec::new(),
             mid: None,
             decision: false,
             text: String::new(),
@@ -79,7 +79,7 @@ pub fn add(queue: &mut Queue, next: &mut u64, news: News, now: Stamp) -> u64 {
         session: news.session,
         incarnation: news.incarnation,
         ev: news.ev,
-        states: news.state.into_iter().collect(),
+        states: news.states,
         mids: news.mid.into_iter().collect(),
         decision: news.decision,
         text: text::cut(&news.text, most).to_owned(),
@@ -353,7 +353,7 @@ mod tests {
         News {
             session: Some(session),
             ev,
-            state: Some(state),
+            states: vec![state],
             decision: state == State::Asking,
             ..News::of(Kind::Signal, state.as_str(), &session.to_string())
         }

@@ -13,6 +13,7 @@ pub mod context;
 pub mod daemon;
 pub mod guard;
 pub mod hook;
+pub mod host;
 pub mod launch;
 pub mod limits;
 pub mod listen;

@@ -317,6 +317,7 @@ async fn close(ctx: &Context, call: Close, origin: Origin) -> Result<CloseAnswer
             let id = session::selected_one(txn.state(), files.home(), &call.session, who.session())?;
             let by =
                 if who.session().is_some() && !who.by_operator { Author::Agent } else { Author::Operator };
+            txn.acts(who.session());
             let closed = session::close(txn, files, id, call.note, by, call.recall)?;
             let answer = CloseAnswer {
                 session: id,

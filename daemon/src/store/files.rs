@@ -38,7 +38,8 @@ pub const FILLED: u64 = 16 * 1024 * 1024;
 
 /// Whether a file is a list of lines of which none builds on another.
 pub fn is_list(file: &str) -> bool {
-    matches!(file, "keys.jsonl" | "closed.jsonl")
+    let of_host = || file.strip_prefix("hosts/").is_some_and(|rest| rest.ends_with("/log.jsonl"));
+    matches!(file, "keys.jsonl" | "closed.jsonl") || of_host()
 }
 
 /// What a file looks like right now.
@@ -77,6 +78,9 @@ impl Files {
                 }
                 Op::Seal { dir, .. } => {
                     self.ahead.insert(format!("{dir}/{}", timeline::ACTIVE), 0);
+                }
+                Op::Replace { file, bytes } if is_list(file) => {
+                    self.ahead.insert(file.clone(), bytes.len() as u64);
                 }
                 Op::Replace { .. } | Op::Remove { .. } | Op::Retire { .. } => {}
             }
@@ -161,7 +165,7 @@ impl Files {
             Op::Remove { file } => {
                 let path = self.path(file);
                 self.open.remove(file);
-                if op.trashed().is_some() {
+                if op.is_tree() {
                     disk::remove_tree(&path)?;
                 } else {
                     disk::remove(&path)?;

@@ -14,6 +14,7 @@ use minder_proto::stamp::Stamp;
 use minder_proto::{timeline, whole};
 
 use super::disk::{DiskError, at};
+use super::hosts;
 use super::recover::quarantine_file;
 use super::state::{Inbox, Remembered, Session, State};
 
@@ -52,6 +53,7 @@ pub fn load(home: &Home, notes: &mut Vec<String>) -> Result<State, DiskError> {
     keys(home, &mut state, notes)?;
     state.closed_len = length(&home.closed())?;
     left_running(home, &mut state)?;
+    hosts::load(home, &mut state, notes)?;
     Ok(state)
 }
 

@@ -26,9 +26,9 @@ pub enum Op {
         /// Its content.
         bytes: Vec<u8>,
     },
-    /// The file is gone; or the folder of a session in the trash, with all that is in it.
+    /// The file is gone; or the folder of a session in the trash or of its host, with all that is in it.
     Remove {
-        /// The file, or `trash/<id>`.
+        /// The file, or `trash/<id>`, or `hosts/<id>`.
         file: String,
     },
     /// The session's active timeline gets its sealed name.
@@ -66,6 +66,13 @@ impl Op {
             Self::Remove { file } => file.strip_prefix("trash/")?.parse().ok(),
             _ => None,
         }
+    }
+
+    /// True for a whole folder that goes: a session in the trash, or what its host kept.
+    pub fn is_tree(&self) -> bool {
+        let of_host =
+            |file: &str| file.strip_prefix("hosts/").is_some_and(|id| id.parse::<SessionId>().is_ok());
+        self.trashed().is_some() || matches!(self, Self::Remove { file } if of_host(file))
     }
 
     /// The session whose folder this touches.

@@ -30,7 +30,8 @@ use super::recover::quarantine;
 use super::seeded;
 use super::sizes;
 use super::state::State;
-use super::txn::{Appended, Contributor, Done, Txn, Undo, after, roll_back};
+use super::txn::{Appended, Contributor, Done, Txn, after};
+use super::undo::{Undo, roll_back};
 
 /// Most mutations in one group, and most bytes.
 const GROUP: usize = 512;

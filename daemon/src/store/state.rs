@@ -1,7 +1,7 @@
 //! The store in memory: every open session's record, watchers and queue, and the indexes over them. Timelines are
 //! not kept; their ends are read at first use.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use minder_proto::id::{MessageId, Party, SessionId};
@@ -10,6 +10,8 @@ use minder_proto::record::{Process, SessionRecord, Watcher};
 use minder_proto::stamp::Stamp;
 use minder_proto::timeline::Tail;
 use serde_json::Value;
+
+use super::hosts::Host;
 
 /// One open session.
 #[derive(Clone, Debug)]
@@ -59,6 +61,11 @@ pub struct State {
     pub(super) keys_len: u64,
     pub(super) closed_len: u64,
     pub(super) corrupt: HashMap<SessionId, String>,
+    pub(super) hosts: BTreeMap<SessionId, Arc<Host>>,
+    /// Hosts in the files whose session is closed.
+    pub(super) left_hosts: BTreeSet<SessionId>,
+    /// Hosts whose wake queue was there and cannot be read.
+    pub(super) lost_queues: Vec<SessionId>,
     /// Where messages of this daemon's life went, so that a receipt is found without a search.
     pub(super) recent: HashMap<MessageId, Party>,
 }
@@ -119,6 +126,11 @@ impl State {
     /// What a key gave, if it was used in the last 24 hours.
     pub fn remembered(&self, key: &str) -> Option<&Remembered> {
         self.keys.get(key)
+    }
+
+    /// Primaries whose wake queue was there at this start and could not be read.
+    pub fn lost_queues(&self) -> &[SessionId] {
+        &self.lost_queues
     }
 
     /// Why a session's files cannot be read, if so.

@@ -15,9 +15,11 @@ use minder_proto::trial;
 use serde_json::Value;
 
 use super::files::{Files, Found};
+use super::hosts::Drafts;
 use super::op::Op;
 use super::sizes;
 use super::state::{Inbox, Remembered, Session, State};
+use super::undo::{Undo, roll_back};
 
 /// Messages whose recipient is remembered.
 const RECENT: usize = 20_000;
@@ -38,17 +40,6 @@ pub trait Contributor: Send {
     fn contribute(&self, txn: &mut Txn<'_>, line: &Appended);
 }
 
-pub(super) enum Undo {
-    Session(SessionId, Option<Arc<Session>>),
-    Operator(Arc<Inbox>),
-    Label(String, Option<SessionId>),
-    Binding((String, String), Option<SessionId>),
-    Process((i32, u64), Vec<SessionId>),
-    Key(String, Option<Remembered>),
-    Recent(MessageId),
-    Lengths { keys: u64, closed: u64 },
-}
-
 #[derive(Default)]
 struct Pending {
     seal: Option<u64>,
@@ -62,10 +53,10 @@ struct Pending {
 /// A mutation under way.
 pub struct Txn<'a> {
     pub(super) state: &'a mut State,
-    files: &'a mut Files,
+    pub(super) files: &'a mut Files,
     config: &'a Config,
     now: Stamp,
-    undo: Vec<Undo>,
+    pub(super) undo: Vec<Undo>,
     pending: BTreeMap<Party, Pending>,
     dirty_records: BTreeSet<SessionId>,
     dirty_watchers: BTreeSet<SessionId>,
@@ -80,6 +71,9 @@ pub struct Txn<'a> {
     lost: Vec<SessionId>,
     /// How long the files of keys and of tombstones are, where this mutation appends to them.
     lists: [Option<u64>; 2],
+    /// Hosts as they were before this mutation.
+    pub(super) hosts: Drafts,
+    actor: Option<SessionId>,
 }
 
 pub(super) struct Done {
@@ -111,6 +105,8 @@ impl<'a> Txn<'a> {
             bound: Vec::new(),
             lost: Vec::new(),
             lists: [None; 2],
+            hosts: Drafts::default(),
+            actor: None,
         }
     }
 
@@ -122,6 +118,16 @@ impl<'a> Txn<'a> {
     /// The configuration in force.
     pub fn config(&self) -> &Config {
         self.config
+    }
+
+    /// Says which session brings this mutation about.
+    pub fn acts(&mut self, actor: Option<SessionId>) {
+        self.actor = actor;
+    }
+
+    /// The session that brings this mutation about, where one was named.
+    pub fn actor(&self) -> Option<SessionId> {
+        self.actor
     }
 
     /// The state as this mutation sees it.
@@ -387,6 +393,7 @@ impl<'a> Txn<'a> {
         let mut bytes = serde_json::to_vec(&line).expect("a tombstone is plain data");
         bytes.push(b'\n');
         self.closed.extend_from_slice(&bytes);
+        self.leave_host(id);
         self.retired.push(id);
         Ok(seq)
     }
@@ -397,6 +404,7 @@ impl<'a> Txn<'a> {
             return Err(Fault::new(Kind::InvalidState, format!("session {} is open", id.short())));
         }
         self.erased.push(format!("trash/{id}"));
+        self.erased.extend(self.state.left_hosts.remove(&id).then(|| format!("hosts/{id}")));
         Ok(())
     }
 
@@ -666,6 +674,7 @@ impl<'a> Txn<'a> {
             bound,
             lost,
             lists,
+            hosts,
             ..
         } = self;
         let mut ops = Vec::new();
@@ -731,6 +740,8 @@ impl<'a> Txn<'a> {
                 ops.push(Op::Append { file: file.to_owned(), segment: 0, offset, bytes });
             }
         }
+        parties.extend(hosts.parties());
+        hosts.finish(state, &mut ops);
         ops.extend(erased.into_iter().map(|file| Op::Remove { file }));
         for id in retired {
             ops.push(Op::Retire { session: id });
@@ -748,47 +759,4 @@ pub(super) fn after(found: u64, known: u64, mut lines: Vec<u8>) -> (u64, Vec<u8>
         lines.insert(0, b'\n');
     }
     (found, lines)
-}
-
-/// Takes changes back, newest first.
-pub(super) fn roll_back(state: &mut State, undo: Vec<Undo>) {
-    for step in undo.into_iter().rev() {
-        match step {
-            Undo::Session(id, None) => {
-                state.sessions.remove(&id);
-            }
-            Undo::Session(id, Some(session)) => {
-                state.sessions.insert(id, session);
-            }
-            Undo::Operator(inbox) => state.operator = inbox,
-            Undo::Label(label, None) => {
-                state.labels.remove(&label);
-            }
-            Undo::Label(label, Some(id)) => {
-                state.labels.insert(label, id);
-            }
-            Undo::Binding(key, None) => {
-                state.bindings.remove(&key);
-            }
-            Undo::Binding(key, Some(id)) => {
-                state.bindings.insert(key, id);
-            }
-            Undo::Process(key, ids) if ids.is_empty() => {
-                state.processes.remove(&key);
-            }
-            Undo::Process(key, ids) => {
-                state.processes.insert(key, ids);
-            }
-            Undo::Key(key, None) => {
-                state.keys.remove(&key);
-            }
-            Undo::Key(key, Some(old)) => {
-                state.keys.insert(key, old);
-            }
-            Undo::Recent(id) => {
-                state.recent.remove(&id);
-            }
-            Undo::Lengths { keys, closed } => (state.keys_len, state.closed_len) = (keys, closed),
-        }
-    }
 }

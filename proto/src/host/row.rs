@@ -143,6 +143,28 @@ pub struct Through {
     pub covered: u64,
 }
 
+/// Reads `queue.json`. A row that cannot be read, or of a kind that this build does not know, stands among the broken
+/// ones with its text, and hides no other.
+pub fn read(bytes: &[u8]) -> Result<Queue, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Rows {
+        rows: Vec<serde_json::Value>,
+        #[serde(default)]
+        through: BTreeMap<SessionId, Through>,
+        #[serde(default)]
+        broken: Vec<String>,
+    }
+    let Rows { rows, through, broken } = serde_json::from_slice(bytes)?;
+    let mut queue = Queue { rows: Vec::new(), through, broken };
+    for value in rows {
+        match Row::deserialize(&value) {
+            Ok(row) => queue.rows.push(row),
+            Err(_) => queue.broken.push(value.to_string()),
+        }
+    }
+    Ok(queue)
+}
+
 /// `queue.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Queue {

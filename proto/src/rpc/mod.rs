@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 mod account;
 mod daemon;
 mod hook;
+mod host;
 mod launch;
 mod message;
 mod session;
@@ -17,6 +18,10 @@ mod watch;
 pub use account::{AccountList, AccountListAnswer, AccountRelease, AccountReleaseAnswer, OpenCircuit};
 pub use daemon::{Hello, HelloAnswer, Status, StatusAnswer, Stop};
 pub use hook::{HookAnswer, HookEnv, HookEvent, HookWait};
+pub use host::{
+    HostAck, HostAckAnswer, HostDrain, HostDrainAnswer, HostDrained, HostDrainedAnswer, HostStatus,
+    HostStatusAnswer, HostSwitch, HostSwitchAnswer,
+};
 pub use launch::{Launch, LaunchAnswer, Place, Relaunch};
 pub use message::{
     Ack, AckAnswer, Drop, Receipt, ReceiptAnswer, Retry, Send, SendAnswer, Take, TakeAnswer, Taken,

@@ -13,7 +13,7 @@ use minder_proto::text::{first_line, one_line};
 
 use super::{CHANNEL, WORDS};
 use crate::delivery::mailbox::{bury_unreadable, is_notice};
-use crate::delivery::rules::{Boundary, Entry, may_enter};
+use crate::delivery::rules::{Boundary, Entry, may_enter, waits};
 use crate::session::{Declaration, declare};
 use crate::store::{Settled, Txn};
 use crate::turn::adapter::Message;
@@ -36,7 +36,7 @@ pub fn take(
         .inbox
         .queue
         .iter()
-        .filter(|e| matches!(e.receipt, Receipt::Queued | Receipt::Held))
+        .filter(|e| waits(e))
         .filter(|e| e.brief.as_ref().and_then(|b| b.expires).is_none_or(|at| at > now))
         .cloned()
         .collect();
@@ -99,8 +99,7 @@ fn choose(waiting: Vec<queue::Entry>, most: usize) -> Vec<queue::Entry> {
 
 /// True if something waits that may start a turn.
 pub fn may_start(queue: &queue::Queue) -> bool {
-    let waits = |e: &&queue::Entry| matches!(e.receipt, Receipt::Queued | Receipt::Held);
-    queue.iter().filter(waits).any(|e| may_enter(e.class(), Boundary::Idle) == Entry::Yes)
+    queue.iter().filter(|e| waits(e)).any(|e| may_enter(e.class(), Boundary::Idle) == Entry::Yes)
 }
 
 /// The session works from here on; a notice alone makes it say nothing, since its watchers would hear of their own news.

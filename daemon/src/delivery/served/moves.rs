@@ -5,7 +5,7 @@ use minder_proto::hold::Hold;
 use minder_proto::id::MessageId;
 use minder_proto::queue::Entry;
 
-use crate::delivery::rules::{Boundary, Entry as May, UNKNOWN, may_enter};
+use crate::delivery::rules::{Boundary, Entry as May, UNKNOWN, is_kept, may_enter};
 
 /// How a conversation is, as its server has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,8 @@ pub fn is_unknown(entry: &Entry) -> bool {
 
 /// Decides. `queue` has no entry any more that the conversation was seen to have.
 pub fn next<'a>(queue: impl IntoIterator<Item = &'a Entry>, conversation: &Conversation) -> Move {
-    let waiting: Vec<&Entry> = queue.into_iter().filter(|e| e.receipt != Receipt::Handed).collect();
+    let waiting: Vec<&Entry> =
+        queue.into_iter().filter(|e| e.receipt != Receipt::Handed && !is_kept(e)).collect();
     // What only goes along starts nothing.
     let starts = |class: Class| may_enter(class, Boundary::Idle) == May::Yes;
     let Some(head) = waiting.first().filter(|_| waiting.iter().any(|e| starts(e.class()))) else {

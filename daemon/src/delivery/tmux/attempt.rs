@@ -22,7 +22,7 @@ use crate::delivery::Delivery;
 use crate::delivery::evidence::may_be_there;
 use crate::delivery::hand::{POINTER, POINTER_SEEN};
 use crate::delivery::mailbox::bury_unreadable;
-use crate::delivery::rules::{self, Backoff, Boundary, Entry};
+use crate::delivery::rules::{self, Backoff, Boundary, Entry, waits};
 use crate::store::State;
 
 /// How the ledger names the channel.
@@ -336,10 +336,6 @@ fn went(went: bool) -> Done {
 fn one_word(collapsed: &str) -> &str {
     let words = collapsed.split(|c: char| !c.is_ascii_alphanumeric());
     words.max_by_key(|word| word.len()).unwrap_or_default()
-}
-
-fn waits(entry: &queue::Entry) -> bool {
-    matches!(entry.receipt, Receipt::Queued | Receipt::Held)
 }
 
 /// True for what may start a turn of an idle conversation.

@@ -1,0 +1,75 @@
+//! A host is switched on or off. What it keeps outlives both.
+
+use minder_proto::error::{Fault, Kind};
+use minder_proto::event::Receipt;
+use minder_proto::host::ledger::{Change, Event};
+use minder_proto::host::record::{HostRecord, Next, Owned};
+use minder_proto::host::row::Owner;
+use minder_proto::id::{MessageId, SessionId};
+
+use super::step::receipt;
+use crate::delivery::rules::is_kept;
+use crate::store::Txn;
+
+/// The version of `host.json`.
+const VERSION: u32 = 1;
+
+/// Makes a session a primary whose host supervises. False if it did already.
+pub fn enable(txn: &mut Txn<'_>, id: SessionId) -> Result<bool, Fault> {
+    let record = &txn.session(id)?.record;
+    let harness = record.harness.clone();
+    if harness.as_deref() != Some("claude") {
+        let what = harness.map_or_else(|| "no harness".to_owned(), |h| format!("harness {h}"));
+        return Err(Fault::new(
+            Kind::Refused,
+            format!("{:?} has {what}: only Claude Code keeps something that waits beside it", record.label),
+        )
+        .hint("its notices stay ordinary messages: minder watch"));
+    }
+    if txn.state().host(id).is_some_and(|host| host.record.enabled) {
+        return Ok(false);
+    }
+    let new = HostRecord {
+        v: VERSION,
+        enabled: false,
+        engine: None,
+        model: None,
+        harness,
+        binding: Owned::default(),
+        park: None,
+        next: Next::default(),
+    };
+    txn.make_host(id, new)?;
+    txn.edit_host(id, |host| host.record_mut().enabled = true)?;
+    txn.edit(id, |record| record.primary = true)?;
+    switched(txn, id, "on")?;
+    Ok(true)
+}
+
+/// Ends the supervision of a primary: its rows are nobody's, and the news that was kept goes out as ordinary messages. False if
+/// it was off.
+pub fn disable(txn: &mut Txn<'_>, id: SessionId) -> Result<bool, Fault> {
+    if !super::signals::is_on(txn.state(), id) {
+        return Ok(false);
+    }
+    txn.edit_host(id, |host| {
+        host.record_mut().enabled = false;
+        for row in &mut host.queue_mut().0.rows {
+            (row.owner, row.turn, row.shown_gen) = (Owner::Free, None, 0);
+        }
+    })?;
+    let queue = &txn.session(id)?.inbox.queue;
+    let of_host = |channel: Option<&str>| channel == Some(super::CHANNEL);
+    let kept =
+        queue.iter().filter(|e| is_kept(e) || e.receipt == Receipt::Handed && of_host(e.channel.as_deref()));
+    for mid in kept.map(|e| e.id).collect::<Vec<MessageId>>() {
+        receipt(txn, id, mid, Receipt::Queued, None)?;
+    }
+    switched(txn, id, "off")?;
+    Ok(true)
+}
+
+fn switched(txn: &mut Txn<'_>, id: SessionId, to: &str) -> Result<(), Fault> {
+    let change = Change { new: Some(format!("host {to}")), ..Change::default() };
+    txn.note_host(id, Event::Posture(change))
+}
