@@ -21,6 +21,7 @@ mod cursors;
 mod feed;
 mod finding;
 mod format;
+mod host;
 mod keys;
 mod ledger;
 mod lines;
@@ -44,6 +45,7 @@ pub(crate) mod inside {
     pub use super::cursors::read as cursors;
     pub use super::feed::read as feed;
     pub use super::finding::{Finding, Sheet, Trouble, Weight};
+    pub use super::host::{FILES as HOST_FILES, read as host};
     pub use super::overlay::Overlay;
     pub use super::pointers::{BINDINGS, LABELS, compare};
     pub use super::recipient::look;

@@ -9,7 +9,7 @@ use minder_proto::record::{Cursors, SessionRecord};
 use super::finding::{Finding, Sheet, Trouble};
 use super::overlay::Overlay;
 use super::recipient::{self, Looked, whole};
-use super::{closed, cursors, feed, format, keys, pointers, record, spool, tree};
+use super::{closed, cursors, feed, format, host, keys, pointers, record, spool, tree};
 use crate::store::{DiskError, Recovered, replay};
 
 /// What one look found.
@@ -134,6 +134,7 @@ impl Look<'_> {
         self.relations(&open, &records);
         self.pointers(&records);
         self.whole("keys.jsonl", keys::read);
+        self.hosts();
         self.requests();
         self.aside();
         for file in ["feed.jsonl.1", "feed.jsonl"] {
@@ -220,6 +221,19 @@ impl Look<'_> {
             let path = format!("{dir}/{name}");
             let bytes = self.whole(&path, |bytes, _| bytes.to_vec());
             into.extend(bytes.map(|bytes| (path, bytes)));
+        }
+    }
+
+    fn hosts(&mut self) {
+        for id in self.ids("hosts") {
+            let dir = format!("hosts/{id}");
+            for name in host::FILES {
+                self.whole(&format!("{dir}/{name}"), |bytes, sheet| host::read(name, bytes, sheet));
+            }
+            let of = |name: &str| self.store.read(&format!("{dir}/{name}")).ok().flatten();
+            if let (Some(record), Some(queue)) = (of("host.json"), of("queue.json")) {
+                self.sheet(&format!("{dir}/host.json"), |sheet| host::numbers(&record, &queue, sheet));
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! is one round trip that also brings what waits for the session. A hook speaks for a session only where the session
 //! does not speak for itself.
 //!
-//! Uses: `store`, `session`, `delivery`, `identity`, `readable`. Used by: `server`, `spool`.
+//! Uses: `store`, `session`, `delivery`, `host`, `identity`, `readable`. Used by: `server`, `spool`.
 
 use std::sync::Arc;
 

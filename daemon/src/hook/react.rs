@@ -240,6 +240,7 @@ fn prompt(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, prompt: &str) -> Result<
         let (by, cause) = match (message, shown.first()) {
             (Some(message), _) => (TurnOrigin::Message, Some(message.clone())),
             (None, Some(notice)) => (TurnOrigin::Notice, Some(notice.clone())),
+            (None, None) if host::is_handback(txn.state(), id, prompt) => (TurnOrigin::Notice, None),
             (None, None) if prompt.starts_with("<task-notification>") => (TurnOrigin::Background, None),
             (None, None) => (TurnOrigin::Operator, None),
         };

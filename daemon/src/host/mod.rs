@@ -11,13 +11,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use minder_proto::host::episode::Stage;
+use minder_proto::host::row::{Kind, NO_KEY};
 use minder_proto::id::{Party, SessionId};
 use minder_proto::rpc::HookAnswer;
 use minder_proto::stamp::Stamp;
 use tokio::time::Instant;
 
 use crate::delivery::{Changes, Delivery};
-use crate::store::Store;
+use crate::store::{State, Store};
 
 pub mod brief;
 pub mod drain;
@@ -31,6 +33,12 @@ pub mod switch;
 
 /// The host's name in ledgers of messages.
 pub const CHANNEL: &str = "host";
+
+/// True for a prompt that is what this session's host gave its hook to print.
+pub fn is_handback(state: &State, id: SessionId, prompt: &str) -> bool {
+    let given = |host: &crate::store::Host| host.episode.stage == Stage::Handed;
+    state.host(id).is_some_and(given) && prompt.lines().any(|line| line == handback::NEXT)
+}
 
 /// The loop over all hosts: woken by commits that touch a primary, by hooks that begin to wait, and by the few deadlines
 /// there are. Without a host it never wakes.
@@ -48,23 +56,16 @@ impl Hosts {
         Arc::new(Self { store, delivery, changes })
     }
 
-    /// What must be so before anybody can ask: a queue that was lost is one review of everything.
+    /// What must be so before anybody can ask: a queue that was lost is one review of everything, and no news is kept for a
+    /// host that is not there.
     pub async fn start(&self) {
         let primaries = self.store.read(|state| state.hosts().map(|(id, _)| id).collect::<Vec<_>>()).await;
         let Ok(primaries) = primaries else { return };
         let lost = self.store.write(|txn| {
             for id in txn.state().lost_queues().to_vec() {
-                signals::raise(
-                    txn,
-                    id,
-                    queue::News::of(
-                        minder_proto::host::row::Kind::Heartbeat,
-                        "lost",
-                        minder_proto::host::row::NO_KEY,
-                    ),
-                )?;
+                signals::raise(txn, id, queue::News::of(Kind::Heartbeat, "lost", NO_KEY))?;
             }
-            Ok(())
+            switch::release_strays(txn)
         });
         if let Err(fault) = lost.await {
             tracing::warn!(%fault, "a wake queue that was lost could not be begun anew");

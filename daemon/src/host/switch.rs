@@ -6,7 +6,9 @@ use minder_proto::host::ledger::{Change, Event};
 use minder_proto::host::record::{HostRecord, Next, Owned};
 use minder_proto::host::row::Owner;
 use minder_proto::id::{MessageId, SessionId};
+use minder_proto::queue;
 
+use super::CHANNEL;
 use super::step::receipt;
 use crate::delivery::rules::is_kept;
 use crate::store::Txn;
@@ -58,15 +60,31 @@ pub fn disable(txn: &mut Txn<'_>, id: SessionId) -> Result<bool, Fault> {
             (row.owner, row.turn, row.shown_gen) = (Owner::Free, None, 0);
         }
     })?;
-    let queue = &txn.session(id)?.inbox.queue;
-    let of_host = |channel: Option<&str>| channel == Some(super::CHANNEL);
-    let kept =
-        queue.iter().filter(|e| is_kept(e) || e.receipt == Receipt::Handed && of_host(e.channel.as_deref()));
-    for mid in kept.map(|e| e.id).collect::<Vec<MessageId>>() {
-        receipt(txn, id, mid, Receipt::Queued, None)?;
-    }
+    release(txn, id)?;
     switched(txn, id, "off")?;
     Ok(true)
+}
+
+/// News that was kept for the drains of a host goes out by the session's own channel.
+fn release(txn: &mut Txn<'_>, id: SessionId) -> Result<(), Fault> {
+    for mid in kept(&txn.session(id)?.inbox.queue) {
+        receipt(txn, id, mid, Receipt::Queued, None)?;
+    }
+    Ok(())
+}
+
+fn kept(queue: &queue::Queue) -> Vec<MessageId> {
+    let with_host = |e: &queue::Entry| e.receipt == Receipt::Handed && e.channel.as_deref() == Some(CHANNEL);
+    queue.iter().filter(|e| is_kept(e) || with_host(e)).map(|e| e.id).collect()
+}
+
+/// The same for sessions whose host is gone: its record could not be read.
+pub fn release_strays(txn: &mut Txn<'_>) -> Result<(), Fault> {
+    let state = txn.state();
+    let off = state.sessions().filter(|s| !super::signals::is_on(state, s.record.id));
+    let strays: Vec<SessionId> =
+        off.filter(|s| !kept(&s.inbox.queue).is_empty()).map(|s| s.record.id).collect();
+    strays.into_iter().try_for_each(|id| release(txn, id))
 }
 
 fn switched(txn: &mut Txn<'_>, id: SessionId, to: &str) -> Result<(), Fault> {

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 
 use minder_proto::event::Author;
+use minder_proto::host::ledger::Line;
+use minder_proto::host::record::HostRecord;
+use minder_proto::host::row;
 use minder_proto::id::SessionId;
 use minder_proto::record::{ClosedLine, KeyLine, SessionRecord, WatchSource, Watcher};
 use minder_proto::stamp::Stamp;
@@ -24,6 +27,24 @@ fn kept<T: DeserializeOwned>(bytes: &[u8], wanted: impl Fn(&T) -> bool) -> Vec<u
 /// `keys.jsonl`.
 pub fn keys(bytes: &[u8]) -> Vec<u8> {
     kept(bytes, |_: &KeyLine| true)
+}
+
+/// The ledger of a host.
+pub fn of_host(bytes: &[u8]) -> Vec<u8> {
+    kept(bytes, |_: &Line| true)
+}
+
+/// The record of a host whose next row stands among those of its queue, with one that does not.
+pub fn numbers(record: &[u8], queue: &[u8]) -> Option<Vec<u8>> {
+    let mut record: HostRecord = serde_json::from_slice(record).ok()?;
+    let newest = row::read(queue).ok()?.rows.iter().map(|row| row.seq).max()?;
+    if record.next.row > newest {
+        return None;
+    }
+    record.next.row = newest + 1;
+    let mut bytes = serde_json::to_vec(&record).expect("a record is plain data");
+    bytes.push(b'\n');
+    Some(bytes)
 }
 
 /// `closed.jsonl`: no line about a session that is open, and one about each in the trash.

@@ -8,8 +8,8 @@ use minder_proto::record::SessionRecord;
 use super::work::Work;
 use super::{RepairError, lists, recipient};
 use crate::check::inside::{
-    BINDINGS, Finding, LABELS, Overlay, Weight, compare, cursors, feed, is_request, request, walk,
-    wrong_lines,
+    BINDINGS, Finding, HOST_FILES, LABELS, Overlay, Weight, compare, cursors, feed, host, is_request,
+    request, walk, wrong_lines,
 };
 use crate::store::Op;
 
@@ -34,6 +34,7 @@ pub fn mend(work: &mut Work) -> Result<(), RepairError> {
     pointers(work, &records)?;
     closed(work)?;
     keys(work)?;
+    hosts(work)?;
     followers(work)?;
     spool(work)?;
     bell(work)
@@ -189,6 +190,32 @@ fn keys(work: &mut Work) -> Result<(), RepairError> {
     let bytes = read(work, "keys.jsonl")?;
     let mended = lists::keys(&bytes);
     rewrite_list(work, "keys.jsonl", &bytes, mended)
+}
+
+/// What a host keeps and cannot be read is set aside; the host goes on without it, as a start does. Numbers that were given are
+/// not given again.
+fn hosts(work: &mut Work) -> Result<(), RepairError> {
+    for id in work.ids("hosts")? {
+        for name in HOST_FILES {
+            let file = format!("hosts/{id}/{name}");
+            let Ok(Some(bytes)) = work.read(&file) else { continue };
+            if name == "log.jsonl" {
+                let mended = lists::of_host(&bytes);
+                rewrite_list(work, &file, &bytes, mended)?;
+            } else if wrong_lines(&bytes, |bytes, sheet| host(name, bytes, sheet)) {
+                work.set_aside(&file, "it cannot be read")?;
+            }
+        }
+        let file = format!("hosts/{id}/host.json");
+        let read = |name: &str| work.read(&format!("hosts/{id}/{name}")).ok().flatten();
+        let (Some(record), Some(queue)) = (read("host.json"), read("queue.json")) else { continue };
+        if let Some(mended) = lists::numbers(&record, &queue) {
+            let mut ops = Vec::new();
+            work.rewrite(&mut ops, &file, mended, "its next row is behind those that are given")?;
+            work.commit(ops)?;
+        }
+    }
+    Ok(())
 }
 
 fn rewrite_list(work: &mut Work, file: &str, old: &[u8], new: Vec<u8>) -> Result<(), RepairError> {

@@ -147,14 +147,14 @@ pub struct Through {
 /// ones with its text, and hides no other.
 pub fn read(bytes: &[u8]) -> Result<Queue, serde_json::Error> {
     #[derive(Deserialize)]
-    struct Rows {
+    struct Raw {
         rows: Vec<serde_json::Value>,
         #[serde(default)]
         through: BTreeMap<SessionId, Through>,
         #[serde(default)]
         broken: Vec<String>,
     }
-    let Rows { rows, through, broken } = serde_json::from_slice(bytes)?;
+    let Raw { rows, through, broken } = serde_json::from_slice(bytes)?;
     let mut queue = Queue { rows: Vec::new(), through, broken };
     for value in rows {
         match Row::deserialize(&value) {

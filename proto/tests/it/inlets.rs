@@ -6,6 +6,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use minder_proto::event::{Event, Line};
+use minder_proto::host::episode::Episode;
+use minder_proto::host::ledger::Line as HostLine;
+use minder_proto::host::record::HostRecord;
+use minder_proto::host::row;
 use minder_proto::id::{MessageId, SessionId};
 use minder_proto::record::{ClosedLine, Cursor, FeedLine, KeyLine, SessionRecord, Watcher};
 use minder_proto::selector::Selector;
@@ -22,6 +26,7 @@ pub const ALL: &[Inlet] = &[
     ("event", event),
     ("ledger", ledger),
     ("record", record),
+    ("host", host),
     ("lists", lists),
     ("config", config),
     ("selector", selector),
@@ -135,6 +140,23 @@ pub fn record(bytes: &[u8]) {
     let Ok(record) = serde_json::from_slice::<SessionRecord>(bytes) else { return };
     let text = serde_json::to_vec(&record).unwrap();
     assert_eq!(serde_json::from_slice::<SessionRecord>(&text).unwrap(), record);
+}
+
+/// The files of a host: what can be read is the same once it was written again, and a row that cannot be hides no other.
+pub fn host(bytes: &[u8]) {
+    if let Ok(queue) = row::read(bytes) {
+        let text = serde_json::to_vec(&queue).unwrap();
+        assert_eq!(row::read(&text).unwrap(), queue);
+    }
+    if let Ok(record) = serde_json::from_slice::<HostRecord>(bytes) {
+        let text = serde_json::to_vec(&record).unwrap();
+        assert_eq!(serde_json::from_slice::<HostRecord>(&text).unwrap(), record);
+    }
+    if let Ok(episode) = serde_json::from_slice::<Episode>(bytes) {
+        let text = serde_json::to_vec(&episode).unwrap();
+        assert_eq!(serde_json::from_slice::<Episode>(&text).unwrap(), episode);
+    }
+    let _ = serde_json::from_slice::<HostLine>(bytes);
 }
 
 /// `watchers.json`, and a line of each of the store's own lists.

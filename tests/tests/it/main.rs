@@ -16,6 +16,7 @@ mod following;
 mod gone;
 mod headless;
 mod hooks;
+mod hosts;
 mod house;
 mod j;
 mod j_damage;

@@ -2,7 +2,7 @@
 //! real program was seen to send. What is too rare, too fast or too broken to bring about with the real one.
 
 mod answers;
-mod bench;
+pub mod bench;
 mod dialects;
 mod evidence;
 mod foreign;

@@ -7,7 +7,7 @@ use super::tree::{program_code, rust_files};
 
 /// The folders and files of `daemon/src`, from the ground up. A name may use those of the lines above its own, and of
 /// its own line only itself.
-const GROUND_UP: [&[&str]; 10] = [
+const GROUND_UP: [&[&str]; 11] = [
     &["exit", "faults", "folder", "descriptors", "args", "readable", "oversize"],
     &["lock", "logfile", "readiness", "service", "shim"],
     &["log", "store"],
@@ -15,6 +15,7 @@ const GROUND_UP: [&[&str]; 10] = [
     &["watch", "identity", "repair"],
     &["process", "turn"],
     &["delivery"],
+    &["host"],
     &["hook", "launch"],
     &["spool"],
     &["server"],
