@@ -5,12 +5,13 @@ use minder_proto::envelope;
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Receipt;
 use minder_proto::host::bounds::{ITEM_MAX, ITEMS_MAX};
-use minder_proto::host::episode::{Cause, Stage};
-use minder_proto::host::row::{Owner, Row};
+use minder_proto::host::episode::{Cause, Episode, Stage};
+use minder_proto::host::row::{Owner, Queue, Row};
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::record::SessionRecord;
 use minder_proto::rpc::{HostAckAnswer, HostDrainAnswer};
 use minder_proto::snapshot;
+use minder_proto::stamp::Stamp;
 use minder_proto::state::State;
 use minder_proto::text::{line_of, named};
 
@@ -29,23 +30,13 @@ pub fn drain(txn: &mut Txn<'_>, files: Settled<'_>, id: SessionId) -> Result<Hos
     let now = txn.now();
     let (questions, unseen) = (questions(txn.state(), id), unseen(txn.state(), id));
     let (with_engine, generation) = txn.edit_host(id, |host| {
-        let any = host.queue.rows.iter().any(|row| row.owner != Owner::Engine);
-        let open = host.episode.stage != Stage::Closed;
-        if any && !open {
-            let handback = Handback { cause: Cause::Drain, rows: Vec::new(), lines: Vec::new() };
-            episode::open(host.episode_mut(), handback, MessageId::now(), now);
-        }
-        if any || open {
-            episode::seen(host.episode_mut(), now);
-        }
-        let generation = host.episode.generation;
-        let (queue, _) = host.queue_mut();
-        queue::raise(queue);
+        let (queue, episode) = host.desk_mut();
+        let with_engine = show(queue, episode, now);
         for (session, ev) in unseen.iter().map(|(session, ev, _)| (*session, *ev)) {
             let through = queue.through.entry(session).or_default();
             through.shown = through.shown.max(ev);
         }
-        (queue::show(queue, generation), generation)
+        (with_engine, episode.generation)
     })?;
     let host = txn.state().host(id).ok_or_else(|| gone(id))?;
     let shown: Vec<&Row> = host.queue.rows.iter().filter(|row| row.owner == Owner::Primary).collect();
@@ -80,6 +71,37 @@ pub fn drain(txn: &mut Txn<'_>, files: Settled<'_>, id: SessionId) -> Result<Hos
     })
 }
 
+/// Shows the primary every row that no turn has, under the open hand-back or, where none is, a new one. Gives how many rows a
+/// turn has.
+pub fn show(queue: &mut Queue, episode: &mut Episode, now: Stamp) -> usize {
+    let any = queue.rows.iter().any(|row| row.owner != Owner::Engine);
+    let open = episode.stage != Stage::Closed;
+    if any && !open {
+        let handback = Handback { cause: Cause::Drain, rows: Vec::new(), lines: Vec::new() };
+        episode::open(episode, handback, MessageId::now(), now);
+    }
+    if any || open {
+        episode::seen(episode, now);
+    }
+    queue::raise(queue);
+    queue::show(queue, episode.generation)
+}
+
+/// Consumes what was shown up to a row, in a generation or before it; the hand-back is closed by the last of its rows.
+pub fn take(
+    queue: &mut Queue,
+    episode: &mut Episode,
+    (through, generation): (u64, u64),
+    now: Stamp,
+) -> Acked {
+    let acked = queue::acknowledge(queue, through, generation, episode.generation);
+    let left = queue.rows.iter().any(|row| row.owner == Owner::Primary);
+    if matches!(acked, Acked::Rows { older: false, .. }) && !left && episode.stage != Stage::Closed {
+        episode::close(episode, now);
+    }
+    acked
+}
+
 /// What a drain printed of what is in no row is seen; rows that cannot be read are gone from the queue.
 pub fn drained(txn: &mut Txn<'_>, id: SessionId, notices: &[MessageId], broken: usize) -> Result<(), Fault> {
     for notice in notices {
@@ -97,18 +119,9 @@ pub fn drained(txn: &mut Txn<'_>, id: SessionId, notices: &[MessageId], broken: 
 /// Consumes rows that the primary was shown.
 pub fn ack(txn: &mut Txn<'_>, id: SessionId, through: u64, generation: u64) -> Result<HostAckAnswer, Fault> {
     let now = txn.now();
-    let present = txn.state().host(id).ok_or_else(|| gone(id))?.episode.generation;
     let acked = txn.edit_host(id, |host| {
-        let (queue, _) = host.queue_mut();
-        let acked = queue::acknowledge(queue, through, generation, present);
-        let left = host.queue.rows.iter().any(|row| row.owner == Owner::Primary);
-        if let Acked::Rows { older: false, .. } = acked
-            && !left
-            && host.episode.stage != Stage::Closed
-        {
-            episode::close(host.episode_mut(), now);
-        }
-        acked
+        let (queue, episode) = host.desk_mut();
+        take(queue, episode, (through, generation), now)
     })?;
     match acked {
         Acked::Unknown { generation: present } => Err(Fault::new(

@@ -27,6 +27,8 @@ pub mod episode;
 pub mod handback;
 pub mod queue;
 pub mod signals;
+#[cfg(test)]
+mod simulation;
 pub mod status;
 pub mod step;
 pub mod switch;
@@ -110,14 +112,14 @@ impl Hosts {
             return None;
         }
         let waiter = self.delivery.has_waiter(id);
-        let stepped = match self.store.write(move |txn| step::step(txn, id, waiter)).await {
-            Ok(stepped) => stepped,
+        let (given, again) = match self.store.write(move |txn| step::step(txn, id, waiter)).await {
+            Ok(found) => found,
             Err(fault) => {
                 tracing::warn!(%id, %fault, "a host could not be looked at");
                 return Some(Stamp::now().plus(std::time::Duration::from_secs(5)));
             }
         };
-        if let Some((generation, text)) = stepped.give {
+        if let Some((generation, text)) = given {
             let answer = HookAnswer { stderr: text, exit: 2, ..HookAnswer::default() };
             if !self.delivery.end_waiter(id, answer) {
                 // It went between the look and the answer. The next that waits is given it.
@@ -127,6 +129,6 @@ impl Hosts {
                 }
             }
         }
-        stepped.again
+        again
     }
 }

@@ -1,12 +1,14 @@
-//! One look at a host, inside a commit: is a batch due, is the open hand-back given, told again or given up. Decided on
-//! the state at commit, so that what changed meanwhile is never missed.
+//! One look at a host: is a batch due, is the open hand-back given, told again or given up. `decide` is a function over the
+//! queue, the hand-back, and what is known of the primary; `step` runs it inside a commit, on the state as it is then, so
+//! that what changed meanwhile is never missed, and does what it says.
 
 use std::time::Duration;
 
+use minder_proto::config;
 use minder_proto::error::Fault;
-use minder_proto::event::{Message, Receipt};
+use minder_proto::event::Receipt;
 use minder_proto::hold::Hold;
-use minder_proto::host::episode::{Cause, Stage};
+use minder_proto::host::episode::{Cause, Episode, Stage};
 use minder_proto::host::ledger::{BatchFacts, Change, Event};
 use minder_proto::host::posture::Mode;
 use minder_proto::host::row::{Kind, Owner, Queue, Row};
@@ -20,51 +22,222 @@ use crate::delivery::rules;
 use crate::session::from_minder;
 use crate::store::{State, Txn};
 
-/// What a look led to.
+/// What is known of a primary.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// No turn of it runs, no dialog is open, and its process lives.
+    pub idle: bool,
+    /// A hook waits to wake it.
+    pub waiter: bool,
+    /// Its own channel may reach it.
+    pub reachable: bool,
+    /// When the turn began that runs.
+    pub turn: Option<Stamp>,
+    /// When the last one ended, or it came to its state.
+    pub last_end: Stamp,
+    /// From the first row of a batch until it is due.
+    pub coalesce: Duration,
+    /// After how long without a hook the ordinary channel is used.
+    pub absent_after: Duration,
+}
+
+impl View {
+    /// As its record has it.
+    pub fn of(record: &SessionRecord, waiter: bool, config: &config::Host) -> Self {
+        let hold = rules::at_boundaries(record, true);
+        Self {
+            idle: hold.is_none(),
+            waiter,
+            reachable: !matches!(hold, Some(Hold::Offline | Hold::Busy | Hold::Dialog)),
+            turn: record.turn.as_ref().map(|turn| turn.since),
+            last_end: record.last_end.map_or(record.state_at, |end| end.at),
+            coalesce: config.coalesce.0,
+            absent_after: config.park.absent_after.0,
+        }
+    }
+}
+
+/// What is to be done beside the change of queue and hand-back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The rows of a batch are the primary's.
+    Passed(Vec<u64>),
+    /// A hand-back was opened, for these rows and this reason.
+    Opened(Vec<u64>, &'static str),
+    /// The hook that waits is given the open hand-back: its notices are with the primary.
+    Give,
+    /// The primary's ordinary channel is.
+    Ordinary,
+    /// What was given waits again.
+    WaitsAgain,
+    /// The person is told that these rows are not acknowledged.
+    Alarm(Vec<u64>),
+}
+
+/// What a look came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stepped {
-    /// What the hook that waits shall print, and under which generation it is handed now.
-    pub give: Option<(u64, String)>,
+pub struct Decided {
+    /// In this order.
+    pub effects: Vec<Effect>,
     /// When to look again if nothing happens until then.
     pub again: Option<Stamp>,
 }
 
-/// Looks at the host of a primary. `waiter` says whether a hook waits to wake it.
-pub fn step(txn: &mut Txn<'_>, id: SessionId, waiter: bool) -> Result<Stepped, Fault> {
-    let now = txn.now();
-    if txn.state().session(id).is_none() || !super::signals::is_on(txn.state(), id) {
-        return Ok(Stepped::default());
+impl Decided {
+    fn sooner(&mut self, at: Stamp) {
+        self.again = Some(self.again.map_or(at, |before| before.min(at)));
     }
-    own(txn, id)?;
-    let record = txn.session(id)?.record.clone();
-    let idle = rules::at_boundaries(&record, true).is_none();
-    let mut next = Next(None);
-    noticed(txn, id, &record)?;
-    next.sooner(told_again(txn, id, &record, idle)?);
-    next.sooner(batch(txn, id, idle && waiter)?);
-    let mut give = None;
-    let Some(host) = txn.state().host(id) else { return Ok(Stepped::default()) };
-    if host.episode.stage == Stage::Pending {
-        if idle && waiter {
-            let text = text(txn.state(), id);
-            let generation = host.episode.generation;
-            hand(txn, id, generation)?;
-            give = Some((generation, text));
-        } else if !waiter {
-            next.sooner(otherwise(txn, id, &record)?);
+}
+
+/// Decides, and changes queue and hand-back accordingly.
+pub fn decide(queue: &mut Queue, episode: &mut Episode, view: &View, now: Stamp) -> Decided {
+    let mut decided = Decided::default();
+    // A turn that began after a hand-back was given shows that it was read.
+    if let (Stage::Handed, Some(since)) = (episode.stage, episode.since)
+        && (view.turn.is_some_and(|began| began >= since) || view.last_end > since)
+    {
+        episode::seen(episode, now);
+    }
+    told_again(queue, episode, view, now, &mut decided);
+    batch(queue, episode, view, now, &mut decided);
+    if episode.stage == Stage::Pending {
+        let generation = episode.generation;
+        if view.idle && view.waiter {
+            episode::handed(episode, generation, now);
+            decided.effects.push(Effect::Give);
+        } else if !view.waiter {
+            // Where nobody waits for long, it goes by the ordinary channel, once.
+            let at = episode.since.unwrap_or(now).max(view.last_end).plus(view.absent_after);
+            if now < at {
+                decided.sooner(at);
+            } else if view.reachable {
+                episode::handed(episode, generation, now);
+                decided.effects.push(Effect::Ordinary);
+            }
         }
     }
     // With nothing that comes by itself a commit is what the next look waits for.
-    Ok(Stepped { give, again: next.0.filter(|at| *at > now) })
+    decided.again = decided.again.filter(|at| *at > now);
+    decided
 }
 
-#[derive(Clone, Copy)]
-struct Next(Option<Stamp>);
+/// Rows that the primary was told of and has not acknowledged.
+pub fn owed(queue: &Queue) -> impl Iterator<Item = &Row> {
+    queue.rows.iter().filter(|row| row.owner == Owner::Primary || row.owner == Owner::Free && row.raised)
+}
 
-impl Next {
-    fn sooner(&mut self, at: Option<Stamp>) {
-        self.0 = self.0.into_iter().chain(at).min();
+/// What the clock makes of the open hand-back.
+fn told_again(queue: &Queue, episode: &mut Episode, view: &View, now: Stamp, decided: &mut Decided) {
+    let rows: Vec<u64> = owed(queue).map(|row| row.seq).collect();
+    match episode::due(episode, view.idle.then_some(view.last_end), rows.len(), now) {
+        Due::Nothing(at) => decided.again = at,
+        Due::Again => {
+            episode::again(episode, now);
+            decided.effects.push(Effect::WaitsAgain);
+        }
+        Due::Repeat(line) => {
+            episode::repeat(episode, line, rows.clone(), MessageId::now(), now);
+            decided.effects.push(Effect::Opened(rows, "repeat"));
+        }
+        Due::Stuck => {
+            episode::stuck(episode, now);
+            decided.effects.push(Effect::Alarm(rows));
+        }
     }
+}
+
+/// Judges the rows that never were in a batch, if they are due and the host is on duty. Without an engine every batch is
+/// the primary's.
+fn batch(queue: &mut Queue, episode: &mut Episode, view: &View, now: Stamp, decided: &mut Decided) {
+    let Some(due) = due(queue, view.coalesce) else { return };
+    // Further off than it can be is a clock that was set back.
+    if now < due && due <= now.plus(view.coalesce) {
+        return decided.sooner(due);
+    }
+    let on_duty = view.idle && view.waiter;
+    if !on_duty {
+        // Nobody waits for it: its ordinary channel gets it then.
+        let late = due.max(view.last_end).plus(view.absent_after);
+        if now < late || !view.reachable {
+            return decided.sooner(late);
+        }
+    }
+    let rows = queue::raise(queue);
+    let handback = Handback { cause: Cause::Batch, rows: rows.clone(), lines: Vec::new() };
+    episode::open(episode, handback, MessageId::now(), now);
+    decided.effects.push(Effect::Passed(rows.clone()));
+    decided.effects.push(Effect::Opened(rows, ""));
+    if !on_duty {
+        let generation = episode.generation;
+        episode::handed(episode, generation, now);
+        decided.effects.push(Effect::Ordinary);
+    }
+}
+
+/// When the batch is due that waits; none where none does.
+pub fn due(queue: &Queue, coalesce: Duration) -> Option<Stamp> {
+    let new = queue.rows.iter().filter(|row| row.owner == Owner::Free && !row.raised);
+    let at = |row: &Row| if row.kind == Kind::Signal { row.first_at.plus(coalesce) } else { row.at };
+    new.map(at).min()
+}
+
+/// What the hook that waits is given: the text, and under which generation.
+pub type Given = Option<(u64, String)>;
+
+/// Looks at the host of a primary; gives what its hook is given, and when to look again.
+pub fn step(txn: &mut Txn<'_>, id: SessionId, waiter: bool) -> Result<(Given, Option<Stamp>), Fault> {
+    let now = txn.now();
+    if txn.state().session(id).is_none() || !super::signals::is_on(txn.state(), id) {
+        return Ok((None, None));
+    }
+    own(txn, id)?;
+    let view = View::of(&txn.session(id)?.record, waiter, &txn.config().host);
+    let before = txn.state().host(id).map(|host| (host.queue.clone(), host.episode.clone()));
+    let Some((queue, episode)) = before else { return Ok((None, None)) };
+    let (mut new_queue, mut new_episode) = ((*queue).clone(), (*episode).clone());
+    let decided = decide(&mut new_queue, &mut new_episode, &view, now);
+    if new_queue != *queue || new_episode != *episode {
+        txn.edit_host(id, |host| {
+            *host.queue_mut().0 = new_queue;
+            *host.episode_mut() = new_episode;
+        })?;
+    }
+    let mut given = None;
+    for effect in decided.effects {
+        given = given.or(act(txn, id, effect)?);
+    }
+    Ok((given, decided.again))
+}
+
+/// Does what was decided.
+fn act(txn: &mut Txn<'_>, id: SessionId, effect: Effect) -> Result<Given, Fault> {
+    let facts = |rows: Vec<u64>, reason: &str, generation| BatchFacts {
+        rows,
+        posture: Mode::Attended,
+        reason: reason.to_owned(),
+        generation,
+        by: None,
+    };
+    let generation = txn.state().host(id).map_or(0, |host| host.episode.generation);
+    match effect {
+        Effect::Passed(rows) => txn.note_host(id, Event::Passed(facts(rows, "engine", None)))?,
+        Effect::Opened(rows, why) => {
+            txn.note_host(id, Event::Handback(facts(rows, why, Some(generation))))?
+        }
+        Effect::Give => {
+            let text = text(txn.state(), id);
+            notices(txn, id, Receipt::Handed, None)?;
+            return Ok(Some((generation, text)));
+        }
+        Effect::Ordinary => {
+            let body = text(txn.state(), id);
+            txn.post(Party::Session(id), from_minder(None, body))?;
+            notices(txn, id, Receipt::Handed, None)?;
+        }
+        Effect::WaitsAgain => notices(txn, id, Receipt::Held, Some(Hold::Posture.as_str()))?,
+        Effect::Alarm(rows) => alarm(txn, id, rows.len())?,
+    }
+    Ok(None)
 }
 
 /// Follows the primary's conversation and process: another one of either is another binding.
@@ -97,66 +270,13 @@ fn own(txn: &mut Txn<'_>, id: SessionId) -> Result<(), Fault> {
     txn.note_host(id, Event::Binding(Change { old: before, new: after, cause: None }))
 }
 
-/// A turn of the primary that began after a hand-back was given shows that it was read.
-fn noticed(txn: &mut Txn<'_>, id: SessionId, record: &SessionRecord) -> Result<(), Fault> {
-    let now = txn.now();
-    let Some(host) = txn.state().host(id) else { return Ok(()) };
-    let Some(since) = host.episode.since.filter(|_| host.episode.stage == Stage::Handed) else {
-        return Ok(());
-    };
-    let began = record.turn.as_ref().is_some_and(|turn| turn.since >= since);
-    let ended = record.last_end.is_some_and(|end| end.at > since);
-    if began || ended {
-        txn.edit_host(id, |host| episode::seen(host.episode_mut(), now))?;
-    }
-    Ok(())
-}
-
-/// Rows that the primary was told of and has not acknowledged.
-pub fn owed(queue: &Queue) -> impl Iterator<Item = &Row> {
-    queue.rows.iter().filter(|row| row.owner == Owner::Primary || row.owner == Owner::Free && row.raised)
-}
-
-/// What the clock makes of the open hand-back.
-fn told_again(
-    txn: &mut Txn<'_>,
-    id: SessionId,
-    record: &SessionRecord,
-    idle: bool,
-) -> Result<Option<Stamp>, Fault> {
-    let now = txn.now();
-    let Some(host) = txn.state().host(id) else { return Ok(None) };
-    let rows: Vec<u64> = owed(&host.queue).map(|row| row.seq).collect();
-    let idle_since = idle.then(|| record.last_end.map_or(record.state_at, |end| end.at));
-    match episode::due(&host.episode, idle_since, rows.len(), now) {
-        Due::Nothing(at) => return Ok(at),
-        Due::Again => {
-            txn.edit_host(id, |host| episode::again(host.episode_mut(), now))?;
-            wait_again(txn, id)?;
-        }
-        Due::Repeat(line) => {
-            let generation = txn.edit_host(id, |host| {
-                episode::repeat(host.episode_mut(), line, rows.clone(), MessageId::now(), now);
-                host.episode.generation
-            })?;
-            handed_back(txn, id, rows, "repeat", generation)?;
-        }
-        Due::Stuck => {
-            txn.edit_host(id, |host| episode::stuck(host.episode_mut(), now))?;
-            alarm(txn, id, &rows)?;
-        }
-    }
-    Ok(None)
-}
-
 /// Tells the person, once a hand-back was given up.
-fn alarm(txn: &mut Txn<'_>, id: SessionId, rows: &[u64]) -> Result<(), Fault> {
+fn alarm(txn: &mut Txn<'_>, id: SessionId, rows: usize) -> Result<(), Fault> {
     let label = txn.session(id)?.record.label.clone();
     let body = format!(
-        "The host of {label} ({}) told it of {} wakes as often as it does, and they are not acknowledged. In it: minder \
+        "The host of {label} ({}) told it of {rows} wakes as often as it does, and they are not acknowledged. In it: minder \
          host drain. From here: minder host status {label}",
-        id.short(),
-        rows.len()
+        id.short()
     );
     txn.post(Party::Operator, from_minder(None, body))?;
     txn.note_host(
@@ -165,116 +285,35 @@ fn alarm(txn: &mut Txn<'_>, id: SessionId, rows: &[u64]) -> Result<(), Fault> {
     )
 }
 
-/// Judges the rows that never were in a batch, if they are due and the host is on duty. Without an engine every batch is
-/// the primary's.
-fn batch(txn: &mut Txn<'_>, id: SessionId, on_duty: bool) -> Result<Option<Stamp>, Fault> {
-    let now = txn.now();
-    let coalesce = txn.config().host.coalesce.0;
-    let absent = txn.config().host.park.absent_after.0;
-    let Some(host) = txn.state().host(id) else { return Ok(None) };
-    let Some(due) = due(&host.queue, coalesce) else { return Ok(None) };
-    if now < due && due <= now.plus(coalesce) {
-        return Ok(Some(due));
-    }
-    if !on_duty {
-        // Nobody waits for it: its ordinary channel gets it then.
-        let late = due.plus(absent);
-        if now < late || !is_reachable(&txn.session(id)?.record) {
-            return Ok(Some(late));
-        }
-    }
-    let (rows, generation) = txn.edit_host(id, |host| {
-        let rows = queue::raise(host.queue_mut().0);
-        let handback = Handback { cause: Cause::Batch, rows: rows.clone(), lines: Vec::new() };
-        (rows, episode::open(host.episode_mut(), handback, MessageId::now(), now))
-    })?;
-    let facts = BatchFacts {
-        rows: rows.clone(),
-        posture: Mode::Attended,
-        reason: "engine".to_owned(),
-        ..BatchFacts::default()
-    };
-    txn.note_host(id, Event::Passed(facts))?;
-    handed_back(txn, id, rows, "", generation)?;
-    Ok(None)
-}
-
-/// When the batch is due that waits; none where none does.
-pub fn due(queue: &Queue, coalesce: Duration) -> Option<Stamp> {
-    let new = queue.rows.iter().filter(|row| row.owner == Owner::Free && !row.raised);
-    let at = |row: &Row| if row.kind == Kind::Signal { row.first_at.plus(coalesce) } else { row.at };
-    new.map(at).min()
-}
-
-/// True for a primary whose own channel may reach it: its process lives, and no turn of it runs.
-fn is_reachable(record: &SessionRecord) -> bool {
-    !matches!(rules::at_boundaries(record, true), Some(Hold::Offline | Hold::Busy | Hold::Dialog))
-}
-
-fn handed_back(
-    txn: &mut Txn<'_>,
-    id: SessionId,
-    rows: Vec<u64>,
-    reason: &str,
-    generation: u64,
-) -> Result<(), Fault> {
-    let facts = BatchFacts {
-        rows,
-        posture: Mode::Attended,
-        reason: reason.to_owned(),
-        generation: Some(generation),
-        ..BatchFacts::default()
-    };
-    txn.note_host(id, Event::Handback(facts))
-}
-
 /// The text of the open hand-back.
-pub fn text(state: &State, id: SessionId) -> String {
+fn text(state: &State, id: SessionId) -> String {
     let Some(host) = state.host(id) else { return String::new() };
     let named = |row: &&Row| host.episode.rows.contains(&row.seq);
     let rows: Vec<&Row> = host.queue.rows.iter().filter(named).collect();
     handback::render(&rows, &host.episode.lines, |id| state.session(id).map(|s| s.record.label.clone()))
 }
 
-/// The hand-back is given: its notices are with the primary from here on.
-fn hand(txn: &mut Txn<'_>, id: SessionId, generation: u64) -> Result<(), Fault> {
-    let now = txn.now();
-    let mids = mids(txn.state(), id);
-    txn.edit_host(id, |host| episode::handed(host.episode_mut(), generation, now))?;
-    for mid in mids {
-        receipt(txn, id, mid, Receipt::Handed, None)?;
-    }
-    Ok(())
-}
-
 /// Nothing took what was given: it waits again.
 pub fn not_given(txn: &mut Txn<'_>, id: SessionId, generation: u64) -> Result<(), Fault> {
     let now = txn.now();
     let Some(host) = txn.state().host(id) else { return Ok(()) };
-    if host.episode.stage == Stage::Handed && host.episode.generation == generation {
-        txn.edit_host(id, |host| {
-            let episode = host.episode_mut();
-            episode::again(episode, now);
-            episode.given = episode.given.saturating_sub(1);
-        })?;
-        wait_again(txn, id)?;
+    if host.episode.stage != Stage::Handed || host.episode.generation != generation {
+        return Ok(());
     }
-    Ok(())
+    txn.edit_host(id, |host| {
+        let episode = host.episode_mut();
+        episode::again(episode, now);
+        episode.given = episode.given.saturating_sub(1);
+    })?;
+    notices(txn, id, Receipt::Held, Some(Hold::Posture.as_str()))
 }
 
-/// The notices of the open hand-back wait again.
-fn wait_again(txn: &mut Txn<'_>, id: SessionId) -> Result<(), Fault> {
-    for mid in mids(txn.state(), id) {
-        receipt(txn, id, mid, Receipt::Held, Some(Hold::Posture.as_str()))?;
-    }
-    Ok(())
-}
-
-/// The notices behind the rows of the open hand-back.
-fn mids(state: &State, id: SessionId) -> Vec<MessageId> {
-    let Some(host) = state.host(id) else { return Vec::new() };
+/// Writes how far the notices behind the rows of the open hand-back got.
+fn notices(txn: &mut Txn<'_>, id: SessionId, to: Receipt, reason: Option<&str>) -> Result<(), Fault> {
+    let Some(host) = txn.state().host(id) else { return Ok(()) };
     let named = host.queue.rows.iter().filter(|row| host.episode.rows.contains(&row.seq));
-    named.flat_map(|row| row.mids.iter().copied()).collect()
+    let mids: Vec<MessageId> = named.flat_map(|row| row.mids.iter().copied()).collect();
+    mids.into_iter().try_for_each(|mid| receipt(txn, id, mid, to, reason))
 }
 
 /// Writes how far a notice got. One that is not in the queue any more has got where it gets.
@@ -290,24 +329,4 @@ pub fn receipt(
     let Some(attempt) = entry.filter(|e| e.receipt != to).map(|e| e.attempt) else { return Ok(()) };
     let attempt = if to == Receipt::Handed { attempt + 1 } else { attempt };
     txn.receipt(party, mid, to, reason.map(str::to_owned), attempt, Some(super::CHANNEL))
-}
-
-/// Where nobody waits for long, the hand-back goes by the primary's ordinary channel, once.
-fn otherwise(txn: &mut Txn<'_>, id: SessionId, record: &SessionRecord) -> Result<Option<Stamp>, Fault> {
-    let now = txn.now();
-    let Some(host) = txn.state().host(id) else { return Ok(None) };
-    let pending = host.episode.since.unwrap_or(now);
-    let since = record.last_end.map_or(pending, |end| end.at.max(pending));
-    let at = since.plus(txn.config().host.park.absent_after.0);
-    if now < at {
-        return Ok(Some(at));
-    }
-    if !is_reachable(record) {
-        return Ok(None);
-    }
-    let (generation, body) = (host.episode.generation, text(txn.state(), id));
-    let message = Message { ..from_minder(None, body) };
-    txn.post(Party::Session(id), message)?;
-    hand(txn, id, generation)?;
-    Ok(None)
 }

@@ -48,6 +48,11 @@ impl Host {
         (Arc::make_mut(&mut self.queue), &mut Arc::make_mut(&mut self.record).next.row)
     }
 
+    /// `queue.json` and `episode.json`, to be changed together.
+    pub fn desk_mut(&mut self) -> (&mut Queue, &mut Episode) {
+        (Arc::make_mut(&mut self.queue), Arc::make_mut(&mut self.episode))
+    }
+
     /// `episode.json`, to be changed.
     pub fn episode_mut(&mut self) -> &mut Episode {
         Arc::make_mut(&mut self.episode)
