@@ -25,18 +25,18 @@ use crate::store::{Settled, State as Store, Txn};
 /// Rows that cannot be read and are shown with their text; the rest is a count.
 const BROKEN_SHOWN: usize = 20;
 
-/// Shows the primary every row that no turn has, what is asked of it, and what nothing else told it.
+/// Shows the primary every row, what is asked of it, and what nothing else told it.
 pub fn drain(txn: &mut Txn<'_>, files: Settled<'_>, id: SessionId) -> Result<HostDrainAnswer, Fault> {
     let now = txn.now();
     let (questions, unseen) = (questions(txn.state(), id), unseen(txn.state(), id));
-    let (with_engine, generation) = txn.edit_host(id, |host| {
+    let generation = txn.edit_host(id, |host| {
         let (queue, episode) = host.desk_mut();
-        let with_engine = show(queue, episode, now);
+        show(queue, episode, now);
         for (session, ev) in unseen.iter().map(|(session, ev, _)| (*session, *ev)) {
             let through = queue.through.entry(session).or_default();
             through.shown = through.shown.max(ev);
         }
-        (with_engine, episode.generation)
+        episode.generation
     })?;
     let host = txn.state().host(id).ok_or_else(|| gone(id))?;
     let shown: Vec<&Row> = host.queue.rows.iter().filter(|row| row.owner == Owner::Primary).collect();
@@ -59,7 +59,6 @@ pub fn drain(txn: &mut Txn<'_>, files: Settled<'_>, id: SessionId) -> Result<Hos
     Ok(HostDrainAnswer {
         session: id,
         wakes,
-        with_engine,
         notices: texts,
         notice_ids: notices,
         questions,
@@ -71,10 +70,9 @@ pub fn drain(txn: &mut Txn<'_>, files: Settled<'_>, id: SessionId) -> Result<Hos
     })
 }
 
-/// Shows the primary every row that no turn has, under the open hand-back or, where none is, a new one. Gives how many rows a
-/// turn has.
-pub fn show(queue: &mut Queue, episode: &mut Episode, now: Stamp) -> usize {
-    let any = queue.rows.iter().any(|row| row.owner != Owner::Engine);
+/// Shows the primary every row, under the open hand-back or, where none is, a new one.
+pub fn show(queue: &mut Queue, episode: &mut Episode, now: Stamp) {
+    let any = !queue.rows.is_empty();
     let open = episode.stage != Stage::Closed;
     if any && !open {
         let handback = Handback { cause: Cause::Drain, rows: Vec::new(), lines: Vec::new() };
@@ -84,7 +82,7 @@ pub fn show(queue: &mut Queue, episode: &mut Episode, now: Stamp) -> usize {
         episode::seen(episode, now);
     }
     queue::raise(queue);
-    queue::show(queue, episode.generation)
+    queue::show(queue, episode.generation);
 }
 
 /// Consumes what was shown up to a row, in a generation or before it; the hand-back is closed by the last of its rows.

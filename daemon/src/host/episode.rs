@@ -52,10 +52,6 @@ pub fn handed(episode: &mut Episode, generation: u64, now: Stamp) -> bool {
     if fits {
         (episode.stage, episode.since) = (Stage::Handed, Some(now));
         episode.given += 1;
-        if episode.cause == Some(Cause::Outcome) || episode.rows.is_empty() {
-            // Presented is all that it is for: its rows are none, and nothing is to be acknowledged.
-            episode.stage = Stage::Closed;
-        }
     }
     fits
 }
@@ -228,16 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_closes_with_its_presentation_and_an_acknowledgement_closes_the_rest() {
+    fn an_acknowledgement_closes_it() {
         let mut episode = Episode::default();
-        let lines = vec![HostLine::new(Code::Outcome, "x")];
-        open(&mut episode, Handback { cause: Cause::Outcome, rows: vec![], lines }, mid(), at(0));
-        handed(&mut episode, 1, at(1));
-        assert_eq!(episode.stage, Stage::Closed);
         open(&mut episode, batch(&[1]), mid(), at(2));
         seen(&mut episode, at(3));
         assert_eq!(episode.stage, Stage::Seen, "a drain that shows it: no park is woken for it");
         close(&mut episode, at(4));
-        assert_eq!((episode.stage, episode.rows.len(), episode.generation), (Stage::Closed, 0, 2));
+        assert_eq!((episode.stage, episode.rows.len(), episode.generation), (Stage::Closed, 0, 1));
     }
 }

@@ -143,7 +143,7 @@ mod tests {
             text: "ä\u{1b}[2J".repeat(100),
             ..News::of(Kind::Signal, "review", &n.to_string())
         }));
-        let lines = vec![HostLine::new(Code::OutcomeNote, &"x".repeat(400)); 12];
+        let lines = vec![HostLine::new(Code::Repeat, &"x".repeat(400)); 12];
         let text = text(&many, &lines);
         assert!(text.len() <= HANDBACK_MAX, "{}", text.len());
         assert!(text.ends_with("next: minder host drain\n") && !text.contains('\u{1b}'));

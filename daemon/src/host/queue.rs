@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use minder_proto::host::bounds::{CHECK_TEXT_MAX, PATH_MAX, ROW_TEXT_MAX, ROWS_MAX};
-use minder_proto::host::row::{Kind, NO_KEY, Owner, Queue, Row};
-use minder_proto::id::{MessageId, SessionId, TurnId};
+use minder_proto::host::row::{Kind, Owner, Queue, Row};
+use minder_proto::id::{MessageId, SessionId};
 use minder_proto::stamp::Stamp;
 use minder_proto::state::State;
 use minder_proto::text;
@@ -85,10 +85,8 @@ pub fn add(queue: &mut Queue, next: &mut u64, news: News, now: Stamp) -> u64 {
         text: text::cut(&news.text, most).to_owned(),
         digest: news.digest,
         owner: Owner::Free,
-        turn: None,
         shown_gen: 0,
         raised: false,
-        tries: 0,
         folded: 0,
         inspect: news.inspect,
     };
@@ -101,8 +99,6 @@ pub fn add(queue: &mut Queue, next: &mut u64, news: News, now: Stamp) -> u64 {
         row.states = old.states.into_iter().chain(row.states).collect();
         row.states.dedup();
         row.mids = old.mids.into_iter().chain(row.mids).collect();
-        // A row that failed in a turn stays the one that did, also where more came to it.
-        row.tries = 0;
     }
     let beyond = row.states.len().saturating_sub(PATH_MAX);
     row.states.drain(..beyond);
@@ -164,10 +160,8 @@ fn overflow(queue: &mut Queue, next: &mut u64, now: Stamp) {
         text: text::cut(&news.text, CHECK_TEXT_MAX).to_owned(),
         digest: None,
         owner: Owner::Free,
-        turn: None,
         shown_gen: 0,
         raised: false,
-        tries: 0,
         folded: u32::try_from(count).unwrap_or(u32::MAX),
         inspect: false,
     });
@@ -183,36 +177,9 @@ pub fn raise(queue: &mut Queue) -> Vec<u64> {
     .collect()
 }
 
-/// Grants rows to a turn: those that are still free. Gives them.
-pub fn grant(queue: &mut Queue, rows: &[u64], turn: TurnId) -> Vec<u64> {
-    let free = queue.rows.iter_mut().filter(|row| row.owner == Owner::Free && rows.contains(&row.seq));
-    free.map(|row| {
-        (row.owner, row.turn, row.shown_gen) = (Owner::Engine, Some(turn), 0);
-        row.seq
-    })
-    .collect()
-}
-
-/// Takes back what a turn has left; `failed` counts for each row.
-pub fn release(queue: &mut Queue, turn: TurnId, failed: bool) -> Vec<u64> {
-    let granted = queue.rows.iter_mut().filter(|row| row.turn == Some(turn));
-    granted
-        .map(|row| {
-            (row.owner, row.turn, row.shown_gen) = (Owner::Free, None, 0);
-            row.tries += u32::from(failed);
-            row.seq
-        })
-        .collect()
-}
-
-/// Shows the primary all that no turn has, under a generation. Gives how many rows a turn has.
-pub fn show(queue: &mut Queue, generation: u64) -> usize {
-    let mut granted = 0;
+/// Shows the primary every row, under a generation.
+pub fn show(queue: &mut Queue, generation: u64) {
     for row in &mut queue.rows {
-        if row.owner == Owner::Engine {
-            granted += 1;
-            continue;
-        }
         row.owner = Owner::Primary;
         if row.shown_gen == 0 {
             row.shown_gen = generation;
@@ -222,7 +189,6 @@ pub fn show(queue: &mut Queue, generation: u64) -> usize {
             through.shown = through.shown.max(row.ev);
         }
     }
-    granted
 }
 
 /// One that stands for all rows of a kind and key, in the place of the first of them.
@@ -298,38 +264,6 @@ pub fn acknowledge(queue: &mut Queue, through: u64, generation: u64, present: u6
     Acked::Rows { rows: gone, older: generation < present }
 }
 
-/// Consumes rows of a turn up to a number: those of sessions that it has reported on; what has no session, after any
-/// report. Gives them, and the sessions that lack a report.
-pub fn acknowledge_granted(
-    queue: &mut Queue,
-    turn: TurnId,
-    through: u64,
-    reported: &BTreeSet<SessionId>,
-    any: bool,
-) -> (Vec<Row>, Vec<SessionId>) {
-    let mut lacking = Vec::new();
-    let mut covered = |row: &Row| {
-        if row.turn != Some(turn) || row.seq > through {
-            return false;
-        }
-        match row.session.filter(|_| !row.is_unscoped()) {
-            None => any,
-            Some(session) if reported.contains(&session) => true,
-            Some(session) => {
-                if !lacking.contains(&session) {
-                    lacking.push(session);
-                }
-                false
-            }
-        }
-    };
-    let (gone, left): (Vec<Row>, Vec<Row>) =
-        std::mem::take(&mut queue.rows).into_iter().partition(|row| covered(row));
-    queue.rows = left;
-    cover(queue, &gone);
-    (gone, lacking)
-}
-
 fn cover(queue: &mut Queue, gone: &[Row]) {
     for row in gone {
         if let Some(session) = row.session {
@@ -339,14 +273,10 @@ fn cover(queue: &mut Queue, gone: &[Row]) {
     }
 }
 
-/// News of minder's own, about the host.
-pub fn own(what: &str, key: &str, text: String) -> News {
-    let key = if key.is_empty() { NO_KEY } else { key };
-    News { text, ..News::of(Kind::Check, what, key) }
-}
-
 #[cfg(test)]
 mod tests {
+    use minder_proto::host::row::NO_KEY;
+
     use super::*;
 
     fn signal(session: SessionId, ev: u64, state: State) -> News {
@@ -380,20 +310,16 @@ mod tests {
 
     /// 52.
     #[test]
-    fn host52_of_one_key_there_are_three_rows_at_most() {
+    fn host52_of_one_key_there_are_few_rows_whatever_comes() {
         let (mut queue, mut next, api) = (Queue::default(), 1, SessionId::random());
-        let turn = TurnId::now();
         add(&mut queue, &mut next, signal(api, 1, State::Asking), at(1));
         let first = raise(&mut queue);
-        assert_eq!(show(&mut queue, 1), 0, "the primary has it");
-        add(&mut queue, &mut next, signal(api, 2, State::Review), at(2));
-        let second = raise(&mut queue);
-        assert_eq!(grant(&mut queue, &second, turn), second, "the engine has this");
-        for ev in 3..3_003 {
+        show(&mut queue, 1);
+        for ev in 2..3_002 {
             let state = if ev % 2 == 0 { State::Review } else { State::Asking };
             add(&mut queue, &mut next, signal(api, ev, state), at(3));
         }
-        assert_eq!(queue.rows.len(), 3);
+        assert_eq!(queue.rows.len(), 2);
         let last = queue.rows.last().unwrap();
         assert_eq!((last.folded, last.decision, last.states.len()), (2_999, true, PATH_MAX));
         assert!(queue.rows.iter().any(|row| row.seq == first[0] && row.owner == Owner::Primary));
@@ -422,37 +348,23 @@ mod tests {
 
     /// 35, 36.
     #[test]
-    fn host36_each_acknowledges_only_what_it_was_shown() {
+    fn host36_each_acknowledgement_takes_only_what_was_shown() {
         let (mut queue, mut next) = (Queue::default(), 1);
-        let [a, b, c] = [(); 3].map(|()| SessionId::random());
-        for (n, session) in [a, b, c].into_iter().enumerate() {
+        let [a, b] = [(); 2].map(|()| SessionId::random());
+        for (n, session) in [a, b].into_iter().enumerate() {
             add(&mut queue, &mut next, signal(session, n as u64 + 1, State::Done), at(1));
         }
-        let turn = TurnId::now();
         raise(&mut queue);
-        assert_eq!(grant(&mut queue, &[2], turn), [2]);
-        assert_eq!(show(&mut queue, 5), 1);
+        show(&mut queue, 5);
         add(&mut queue, &mut next, signal(a, 9, State::Error), at(2));
 
         assert_eq!(acknowledge(&mut queue, 99, 6, 5), Acked::Unknown { generation: 5 });
-        let nothing = Acked::Nothing { through: 3, generation: 5 };
+        let nothing = Acked::Nothing { through: 2, generation: 5 };
         assert_eq!(acknowledge(&mut queue, 99, 4, 5), nothing, "it was not shown then");
         let Acked::Rows { rows, older } = acknowledge(&mut queue, 99, 5, 5) else { panic!() };
-        assert_eq!((rows.iter().map(|r| r.seq).collect::<Vec<_>>(), older), (vec![1, 3], false));
-        assert_eq!(seqs(&queue), [2, 4], "what is granted and what came later stays");
+        assert_eq!((rows.iter().map(|r| r.seq).collect::<Vec<_>>(), older), (vec![1, 2], false));
+        assert_eq!(seqs(&queue), [3], "what came later stays");
         assert_eq!(queue.through[&a].covered, 1);
-
-        // The turn's: nothing without a report of that session.
-        let none = BTreeSet::new();
-        assert_eq!(acknowledge_granted(&mut queue, turn, 99, &none, false), (vec![], vec![b]));
-        assert_eq!(release(&mut queue, turn, true), [2]);
-        let row = &queue.rows[0];
-        assert_eq!((row.owner, row.tries, row.shown_gen), (Owner::Free, 1, 0));
-        assert_eq!(grant(&mut queue, &[2], turn), [2]);
-        let of_b = BTreeSet::from([b]);
-        let (gone, lacking) = acknowledge_granted(&mut queue, turn, 2, &of_b, true);
-        assert_eq!((gone.len(), lacking), (1, vec![]));
-        assert_eq!(seqs(&queue), [4]);
     }
 
     /// 34.

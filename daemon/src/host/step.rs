@@ -10,7 +10,6 @@ use minder_proto::event::Receipt;
 use minder_proto::hold::Hold;
 use minder_proto::host::episode::{Cause, Episode, Stage};
 use minder_proto::host::ledger::{BatchFacts, Change, Event};
-use minder_proto::host::posture::Mode;
 use minder_proto::host::row::{Kind, Owner, Queue, Row};
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::record::SessionRecord;
@@ -211,16 +210,11 @@ pub fn step(txn: &mut Txn<'_>, id: SessionId, waiter: bool) -> Result<(Given, Op
 
 /// Does what was decided.
 fn act(txn: &mut Txn<'_>, id: SessionId, effect: Effect) -> Result<Given, Fault> {
-    let facts = |rows: Vec<u64>, reason: &str, generation| BatchFacts {
-        rows,
-        posture: Mode::Attended,
-        reason: reason.to_owned(),
-        generation,
-        by: None,
-    };
+    let facts =
+        |rows: Vec<u64>, reason: &str, generation| BatchFacts { rows, reason: reason.to_owned(), generation };
     let generation = txn.state().host(id).map_or(0, |host| host.episode.generation);
     match effect {
-        Effect::Passed(rows) => txn.note_host(id, Event::Passed(facts(rows, "engine", None)))?,
+        Effect::Passed(rows) => txn.note_host(id, Event::Passed(facts(rows, "", None)))?,
         Effect::Opened(rows, why) => {
             txn.note_host(id, Event::Handback(facts(rows, why, Some(generation))))?
         }

@@ -34,12 +34,10 @@ pub fn enable(txn: &mut Txn<'_>, id: SessionId) -> Result<bool, Fault> {
     let new = HostRecord {
         v: VERSION,
         enabled: false,
-        engine: None,
-        model: None,
         harness,
         binding: Owned::default(),
-        park: None,
         next: Next::default(),
+        unknown: serde_json::Map::new(),
     };
     txn.make_host(id, new)?;
     txn.edit_host(id, |host| host.record_mut().enabled = true)?;
@@ -57,7 +55,7 @@ pub fn disable(txn: &mut Txn<'_>, id: SessionId) -> Result<bool, Fault> {
     txn.edit_host(id, |host| {
         host.record_mut().enabled = false;
         for row in &mut host.queue_mut().0.rows {
-            (row.owner, row.turn, row.shown_gen) = (Owner::Free, None, 0);
+            (row.owner, row.shown_gen) = (Owner::Free, 0);
         }
     })?;
     release(txn, id)?;
@@ -88,6 +86,6 @@ pub fn release_strays(txn: &mut Txn<'_>) -> Result<(), Fault> {
 }
 
 fn switched(txn: &mut Txn<'_>, id: SessionId, to: &str) -> Result<(), Fault> {
-    let change = Change { new: Some(format!("host {to}")), ..Change::default() };
-    txn.note_host(id, Event::Posture(change))
+    let change = Change { new: Some(to.to_owned()), ..Change::default() };
+    txn.note_host(id, Event::Switch(change))
 }

@@ -29,12 +29,6 @@ pub enum Stage {
 pub enum Cause {
     /// A batch is the primary's.
     Batch,
-    /// The engine could not take or finish one.
-    Reason,
-    /// The engine found something for the operator.
-    Outcome,
-    /// A park came to its boundary.
-    Boundary,
     /// A drain showed rows.
     Drain,
 }

@@ -3,13 +3,7 @@
 
 pub mod bounds;
 pub mod episode;
-pub mod lease;
 pub mod ledger;
-pub mod mirror;
-pub mod outcome;
-pub mod posture;
 pub mod reason;
 pub mod record;
 pub mod row;
-pub mod turn;
-pub mod upkeep;

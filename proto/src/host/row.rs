@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{MessageId, SessionId, TurnId};
+use crate::id::{MessageId, SessionId};
 use crate::stamp::Stamp;
 use crate::state::State;
 
@@ -41,14 +41,10 @@ pub enum Owner {
     /// Nobody.
     #[default]
     Free,
-    /// The engine, for the turn that the row names.
-    Engine,
     /// The primary: a drain has shown it.
     Primary,
 }
 
-/// Beginning of the key of what minder itself raises.
-pub const OWN: &str = "minder:";
 /// The key of a row that stands for no session and no check.
 pub const NO_KEY: &str = "-";
 
@@ -95,18 +91,12 @@ pub struct Row {
     /// Who has it.
     #[serde(default)]
     pub owner: Owner,
-    /// The turn that it is granted to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<TurnId>,
     /// The generation in which its owner was shown it; 0 is never.
     #[serde(default)]
     pub shown_gen: u64,
     /// It was in the trigger of a batch that was judged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raised: bool,
-    /// Failed engine turns that it was granted to.
-    #[serde(default)]
-    pub tries: u32,
     /// Rows that it replaced.
     #[serde(default)]
     pub folded: u32,
@@ -116,16 +106,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// True for what minder itself raises about the host.
-    pub fn is_own(&self) -> bool {
-        self.key.starts_with(OWN)
-    }
-
-    /// True for one that no session is the scope of.
-    pub fn is_unscoped(&self) -> bool {
-        matches!(self.kind, Kind::Check | Kind::Heartbeat)
-    }
-
     /// True while nobody has it and nobody was shown it.
     pub fn is_untouched(&self) -> bool {
         self.owner == Owner::Free && self.shown_gen == 0

@@ -119,8 +119,6 @@ pub struct HostDrainAnswer {
     pub session: SessionId,
     /// A line for each wake.
     pub wakes: Vec<String>,
-    /// Rows that an engine's turn has.
-    pub with_engine: usize,
     /// News that is no wake: moves that nobody has to act on.
     pub notices: Vec<String>,
     /// The ids of that news.

@@ -38,9 +38,6 @@ pub fn run(session: Option<String>, context: &mut Context) -> Outcome {
 
 fn lines(answer: &HostDrainAnswer) -> Vec<String> {
     let mut lines = answer.wakes.clone();
-    if answer.with_engine > 0 {
-        lines.push(format!("{} wakes are with the engine", answer.with_engine));
-    }
     for (head, items) in [
         ("ALSO", &answer.notices),
         ("OPEN QUESTIONS", &answer.questions),
