@@ -15,8 +15,8 @@ use minder_daemon::exit::Failure;
 use minder_daemon::faults;
 use minder_daemon::folder::{FolderError, Wide};
 use minder_daemon::hook::{Hooks, StatusFiles};
-use minder_daemon::host::Hosts;
 use minder_daemon::host::signals::Signals;
+use minder_daemon::host::{Hosts, Listening};
 use minder_daemon::launch::{self, Launcher};
 use minder_daemon::lock::{self, Claim, LockError, StartLock, StoreLock};
 use minder_daemon::log::{self, Sink};
@@ -144,13 +144,10 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
     let config = Arc::new(config);
     let open = || {
         let changes = Arc::new(Changes::default());
-        let primaries = Arc::new(Changes::default());
+        let listening = Listening::default();
         let (bindings, ends) = Ends::new();
-        let observers: Vec<Box<dyn Observer>> = vec![
-            Box::new(Watching(Arc::clone(&changes))),
-            Box::new(Watching(Arc::clone(&primaries))),
-            Box::new(bindings),
-        ];
+        let observers: Vec<Box<dyn Observer>> =
+            vec![Box::new(Watching(Arc::clone(&changes))), Box::new(listening.clone()), Box::new(bindings)];
         // A row of a host is for a notice that the fan-out has posted before it.
         let contributors: Vec<Box<dyn Contributor>> = vec![Box::new(FanOut), Box::new(Signals)];
         let (database, opened) = Store::open(&home, Arc::clone(&config), contributors, observers)
@@ -158,7 +155,7 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
         for note in &opened.notes {
             tracing::warn!("{note}");
         }
-        Ok::<_, Failure>((changes, primaries, ends, database, opened))
+        Ok::<_, Failure>((changes, listening, ends, database, opened))
     };
     let mend = || {
         let report = repair::repair(&home, begun).map_err(|e| Failure::new(e.exit(), e))?;
@@ -171,12 +168,12 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
         tracing::warn!("a start before this one met a hole in the journal and did not come to the repair");
         mend()?;
     }
-    let (mut changes, mut primaries, mut ends, mut database, mut opened) = open()?;
+    let (mut changes, mut listening, mut ends, mut database, mut opened) = open()?;
     if opened.hole {
         // Commits are missing, so that a file may know of something that another does not.
         database.stop();
         mend()?;
-        (changes, primaries, ends, database, opened) = open()?;
+        (changes, listening, ends, database, opened) = open()?;
     }
     let started = Started {
         at: begun,
@@ -186,7 +183,7 @@ fn start(foreground: bool, inherited: Inherited) -> Result<Start, Failure> {
         socket: socket.place().clone(),
     };
 
-    let domain = Domain { database, changes, primaries, ends, started };
+    let domain = Domain { database, changes, listening, ends, started };
     let daemon = Daemon { store, domain, socket, notifier, files, start_lock, _store_lock: store_lock };
     Ok(Start::Serve(Box::new(daemon)))
 }
@@ -203,8 +200,7 @@ enum Start {
 struct Domain {
     database: Store,
     changes: Arc<Changes>,
-    /// The same for hosts.
-    primaries: Arc<Changes>,
+    listening: Listening,
     ends: Ends,
     started: Started,
 }
@@ -230,7 +226,7 @@ impl Daemon {
 
     async fn serve(self, readiness: Readiness) -> std::io::Result<()> {
         let Self { _store_lock, store, domain, notifier, files, start_lock, socket } = self;
-        let Domain { database, changes, primaries, ends, started } = domain;
+        let Domain { database, changes, listening, ends, started } = domain;
         let stop = CancellationToken::new();
         let served = Served {
             store,
@@ -246,7 +242,8 @@ impl Daemon {
         // Delivery looks at every queue once, before anybody can ask.
         let delivery = Delivery::new(database.clone(), changes);
         delivery.run_turns(turns.clone(), ended_turns).await;
-        let hosts = Hosts::new(database.clone(), Arc::clone(&delivery), primaries);
+        let signs = listening.signs();
+        let hosts = Hosts::new(database.clone(), Arc::clone(&delivery), listening);
         hosts.start().await;
         delivery.start().await;
         tokio::spawn(Arc::clone(&delivery).run());
@@ -257,7 +254,7 @@ impl Daemon {
         let status = StatusFiles::new(database.clone());
         tokio::spawn(Arc::clone(&status).run());
         tokio::spawn(lifetime::run(database.clone()));
-        let hooks = Hooks::new(database.clone(), Arc::clone(&delivery), status);
+        let hooks = Hooks::new(database.clone(), Arc::clone(&delivery), status, signs);
         let launcher = Launcher::new(database.clone(), Arc::clone(&delivery))?;
         launcher.take_up().await;
         let context = Context {

@@ -316,13 +316,29 @@ impl Default for Launch {
 pub struct Host {
     /// From the first move of a batch until its primary is told of it (default 30 s).
     pub coalesce: Span,
+    /// Sessions that work and show no sign of it.
+    pub stale: Stale,
     /// What waits beside a primary.
     pub park: Park,
 }
 
 impl Default for Host {
     fn default() -> Self {
-        Self { coalesce: Span::from_secs(30), park: Park::default() }
+        Self { coalesce: Span::from_secs(30), stale: Stale::default(), park: Park::default() }
+    }
+}
+
+/// `host.stale.*`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stale {
+    /// How long a session may work without a sign of it before its primary is told (default 15 m); 0 is never.
+    pub silent: Span,
+}
+
+impl Default for Stale {
+    fn default() -> Self {
+        Self { silent: Span::from_secs(900) }
     }
 }
 
@@ -426,7 +442,7 @@ pub enum ConfigError {
 
 /// Keys that a variable may set: `adopt.mode` is `MINDER_ADOPT_MODE`. The windows of a turn have variables of their own,
 /// which the caller of a turn sets and `turn::policy` reads.
-pub const KEYS: [&str; 32] = [
+pub const KEYS: [&str; 33] = [
     "adopt.mode",
     "adopt.ignore",
     "adopt.text",
@@ -458,6 +474,7 @@ pub const KEYS: [&str; 32] = [
     "headless.capacity",
     "launch.ready",
     "host.coalesce",
+    "host.stale.silent",
     "host.park.absent_after",
 ];
 

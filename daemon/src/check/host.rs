@@ -6,19 +6,21 @@ use minder_proto::host::episode::Episode;
 use minder_proto::host::ledger::Line;
 use minder_proto::host::record::HostRecord;
 use minder_proto::host::row;
+use minder_proto::host::upkeep::Producers;
 use serde::de::DeserializeOwned;
 
 use super::finding::{Sheet, unparsable};
 use super::lines;
 
 /// The files of a host.
-pub const FILES: [&str; 4] = ["host.json", "queue.json", "episode.json", "log.jsonl"];
+pub const FILES: [&str; 5] = ["host.json", "queue.json", "episode.json", "producers.json", "log.jsonl"];
 
 /// Reads one of [`FILES`].
 pub fn read(name: &str, bytes: &[u8], sheet: &mut Sheet) {
     match name {
         "host.json" => drop(whole::<HostRecord>(bytes, sheet)),
         "episode.json" => drop(whole::<Episode>(bytes, sheet)),
+        "producers.json" => drop(whole::<Producers>(bytes, sheet)),
         "queue.json" => queue(bytes, sheet),
         _ => lines::each(bytes, sheet, |_, _, _: Line| {}),
     }

@@ -16,6 +16,7 @@ use crate::delivery::Delivery;
 use crate::delivery::evidence::may_be_there;
 use crate::delivery::mailbox::give_back;
 use crate::delivery::waiters::PATIENCE;
+use crate::host::upkeep::Signs;
 use crate::identity::Ancestry;
 use crate::session;
 use crate::store::{HOOK_KEY, State, Store, Txn};
@@ -36,6 +37,8 @@ pub struct Hooks {
     store: Store,
     delivery: Arc<Delivery>,
     status: Arc<StatusFiles>,
+    /// Signs of life, for those who supervise.
+    signs: Arc<Signs>,
 }
 
 /// True if a process is of this daemon's user.
@@ -66,8 +69,8 @@ impl Origin {
 
 impl Hooks {
     /// Hooks over a store.
-    pub fn new(store: Store, delivery: Arc<Delivery>, status: Arc<StatusFiles>) -> Self {
-        Self { store, delivery, status }
+    pub fn new(store: Store, delivery: Arc<Delivery>, status: Arc<StatusFiles>, signs: Arc<Signs>) -> Self {
+        Self { store, delivery, status, signs }
     }
 
     /// One event. What is not for minder is answered with silence. It is served to its end even if the hook goes away:
@@ -120,6 +123,7 @@ impl Hooks {
             })
             .await?;
         if let Some(session) = done.session {
+            self.signs.note(session, Stamp::now());
             if let Some(path) = &transcript {
                 self.status.follow(path.as_ref());
             }

@@ -165,7 +165,7 @@ fn questions(state: &Store, primary: SessionId) -> Vec<String> {
 
 /// The newest line of each session that somebody should act on and that no row, acknowledgement or drain covers. It should be
 /// none: it is for restored stores, and for what went on while the host was off.
-fn unseen(state: &Store, primary: SessionId) -> Vec<(SessionId, u64, String)> {
+pub fn unseen(state: &Store, primary: SessionId) -> Vec<(SessionId, u64, String)> {
     let Some(host) = state.host(primary) else { return Vec::new() };
     let mut total = 0;
     let uncovered = supervised(state, primary).into_iter().filter(|record| {

@@ -2,15 +2,17 @@
 //! primary has acknowledged it. It is told by the hook that waits beside it, in one hand-back for all that happened
 //! within some seconds, and again where nothing shows that it read it.
 //!
-//! Everything that decides is a function over what is in the files (`minder_proto::host`) and a time: `queue`, `offer`,
-//! `episode`, and what an engine will need, `readiness`, `settle`, `latch`, `budget`. `signals` is the producer, `step` one look
-//! at a host, `handback` its text, `drain` what the primary reads and acknowledges, `switch` on and off; here is the loop.
+//! Everything that decides is a function over what is in the files (`minder_proto::host`) and a time. `queue` and `episode`
+//! hold the wakes and the one open hand-back; `signals` is the producer of what sessions come to, `upkeep` of what the clock
+//! brings; `step` is one look at a host, `handback` its text, `drain` what the primary reads and acknowledges, `brief` what it is
+//! told at its start, `switch` on and off, `status` how it stands; here is the loop. `simulation` holds it all together.
 //!
 //! Uses: `store`, `session`, `delivery`. Used by: `hook`, `server`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use minder_proto::event::Body;
 use minder_proto::host::episode::Stage;
 use minder_proto::host::row::{Kind, NO_KEY};
 use minder_proto::id::{Party, SessionId};
@@ -19,7 +21,8 @@ use minder_proto::stamp::Stamp;
 use tokio::time::Instant;
 
 use crate::delivery::{Changes, Delivery};
-use crate::store::{State, Store};
+use crate::store::{Appended, Observer, State, Store};
+use upkeep::Signs;
 
 pub mod brief;
 pub mod drain;
@@ -32,6 +35,13 @@ mod simulation;
 pub mod status;
 pub mod step;
 pub mod switch;
+pub mod upkeep;
+
+/// The longest from one look by the clock to the next: more than that ahead is a clock that was set back.
+const UPKEEP_MAX: std::time::Duration = std::time::Duration::from_secs(7_200);
+
+/// The longest sleep.
+const STEP_MAX: std::time::Duration = std::time::Duration::from_secs(900);
 
 /// The host's name in ledgers of messages.
 pub const CHANNEL: &str = "host";
@@ -47,15 +57,44 @@ pub fn is_handback(state: &State, id: SessionId, prompt: &str) -> bool {
 pub struct Hosts {
     store: Store,
     delivery: Arc<Delivery>,
+    listening: Listening,
+}
+
+/// The observer of hosts: what a commit touched, and who was heard of.
+#[derive(Clone, Default)]
+pub struct Listening {
     changes: Arc<Changes>,
+    signs: Arc<Signs>,
+}
+
+impl Listening {
+    /// Where a sign of life is noted that is no line.
+    pub fn signs(&self) -> Arc<Signs> {
+        Arc::clone(&self.signs)
+    }
+}
+
+impl Observer for Listening {
+    fn committed(&self, parties: &BTreeSet<Party>, lines: &[Appended]) {
+        self.changes.mark(parties.iter().copied());
+        for line in lines {
+            let Some(session) = line.party.session() else { continue };
+            match line.event.body {
+                // What others wrote into its timeline is no sign of it.
+                Body::Message(_) | Body::Receipt { .. } => {}
+                Body::Closed { .. } => self.signs.forget(session),
+                _ => self.signs.note(session, line.event.at),
+            }
+        }
+    }
 }
 
 impl Hosts {
-    /// Over a store; `changes` is an observer of its own that was given to it.
-    pub fn new(store: Store, delivery: Arc<Delivery>, changes: Arc<Changes>) -> Arc<Self> {
-        let told = Arc::clone(&changes);
+    /// Over a store, which was given the observer.
+    pub fn new(store: Store, delivery: Arc<Delivery>, listening: Listening) -> Arc<Self> {
+        let told = Arc::clone(&listening.changes);
         delivery.tell_of_waiters(move |session| told.mark([Party::Session(session)]));
-        Arc::new(Self { store, delivery, changes })
+        Arc::new(Self { store, delivery, listening })
     }
 
     /// What must be so before anybody can ask: a queue that was lost is one review of everything, and no news is kept for a
@@ -72,12 +111,13 @@ impl Hosts {
         if let Err(fault) = lost.await {
             tracing::warn!(%fault, "a wake queue that was lost could not be begun anew");
         }
-        self.changes.mark(primaries.into_iter().map(Party::Session));
+        self.listening.changes.mark(primaries.into_iter().map(Party::Session));
     }
 
     /// Runs until it is dropped.
     pub async fn run(self: Arc<Self>) {
         let mut due: HashMap<SessionId, Instant> = HashMap::new();
+        let mut upkeep: HashMap<SessionId, Stamp> = HashMap::new();
         loop {
             let next = due.values().min().copied();
             let sleep = async {
@@ -87,18 +127,18 @@ impl Hosts {
                 }
             };
             tokio::select! {
-                () = self.changes.marked() => {}
+                () = self.listening.changes.marked() => {}
                 () = sleep => {}
             }
             let now = Instant::now();
             let mut primaries: Vec<SessionId> =
-                self.changes.take().into_iter().filter_map(|party| party.session()).collect();
+                self.listening.changes.take().into_iter().filter_map(|party| party.session()).collect();
             primaries.extend(due.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id));
             for id in primaries {
                 due.remove(&id);
-                if let Some(at) = self.look(id).await {
-                    // Calendar times: the wait is cut into minutes, so that a step of the clock is noticed.
-                    let left = Stamp::now().age(at).min(std::time::Duration::from_secs(60));
+                if let Some(at) = self.look(id, &mut upkeep).await {
+                    // Calendar times: the wait is cut, so that a step of the clock is noticed.
+                    let left = Stamp::now().age(at).min(STEP_MAX);
                     due.insert(id, Instant::now() + left);
                 }
             }
@@ -106,10 +146,20 @@ impl Hosts {
     }
 
     /// One look at the host of a session, if it has one; gives when to look again.
-    async fn look(&self, id: SessionId) -> Option<Stamp> {
+    async fn look(&self, id: SessionId, upkeep: &mut HashMap<SessionId, Stamp>) -> Option<Stamp> {
         let on = self.store.read(move |state| signals::is_on(state, id)).await;
         if !on.unwrap_or(false) {
+            upkeep.remove(&id);
             return None;
+        }
+        let now = Stamp::now();
+        if upkeep.get(&id).is_none_or(|at| *at <= now || now.age(*at) > UPKEEP_MAX) {
+            let signs = self.listening.signs();
+            match self.store.write(move |txn| step::upkeep(txn, id, &signs)).await {
+                Ok(Some(at)) => drop(upkeep.insert(id, at)),
+                Ok(None) => drop(upkeep.remove(&id)),
+                Err(fault) => tracing::warn!(%id, %fault, "a host could not look by the clock"),
+            }
         }
         let waiter = self.delivery.has_waiter(id);
         let (given, again) = match self.store.write(move |txn| step::step(txn, id, waiter)).await {
@@ -129,6 +179,6 @@ impl Hosts {
                 }
             }
         }
-        again
+        again.into_iter().chain(upkeep.get(&id).copied()).min()
     }
 }

@@ -218,8 +218,9 @@ impl World {
                     assert!(view.reachable && !(view.idle && view.waiter));
                     *self.given.entry(self.episode.generation).or_default() += 1;
                 }
-                Effect::Opened(rows, _) | Effect::Passed(rows) => assert!(!rows.is_empty()),
-                Effect::Alarm(rows) => assert!(!rows.is_empty()),
+                Effect::Opened(rows, _) | Effect::Passed(rows) | Effect::Alarm(rows) => {
+                    assert!(!rows.is_empty());
+                }
                 Effect::WaitsAgain => {}
             }
         }

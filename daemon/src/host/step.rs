@@ -12,11 +12,13 @@ use minder_proto::host::episode::{Cause, Episode, Stage};
 use minder_proto::host::ledger::{BatchFacts, Change, Event};
 use minder_proto::host::row::{Kind, Owner, Queue, Row};
 use minder_proto::id::{MessageId, Party, SessionId};
-use minder_proto::record::SessionRecord;
+use minder_proto::record::{Channel, SessionRecord};
 use minder_proto::stamp::Stamp;
+use minder_proto::state::State as Working;
 
 use super::episode::{self, Due, Handback};
-use super::{handback, queue};
+use super::upkeep::{self, Sight, Signs};
+use super::{drain, handback, queue};
 use crate::delivery::rules;
 use crate::session::from_minder;
 use crate::store::{State, Txn};
@@ -180,6 +182,33 @@ pub fn due(queue: &Queue, coalesce: Duration) -> Option<Stamp> {
     new.map(at).min()
 }
 
+/// Looks by the clock for what nothing else tells of; gives when to do so again.
+pub fn upkeep(txn: &mut Txn<'_>, id: SessionId, signs: &Signs) -> Result<Option<Stamp>, Fault> {
+    let now = txn.now();
+    let state = txn.state();
+    let Some(host) = state.host(id).filter(|host| host.record.enabled) else { return Ok(None) };
+    let sight = |record: &SessionRecord| Sight {
+        session: record.id,
+        // A turn of a headless session has windows of its own.
+        works: record.state == Working::Working && !matches!(record.channel, Channel::Headless { .. }),
+        heard: signs.of(record.id).max(record.state_at),
+        incarnation: record.incarnation,
+        ev: record.state_seq,
+    };
+    let sights: Vec<Sight> = drain::supervised(state, id).into_iter().map(sight).collect();
+    let unseen = !drain::unseen(state, id).is_empty();
+    let reviewed = host.producers.reviewed;
+    let woken = reviewed.is_some_and(|at| host.queue.rows.iter().any(|row| row.at > at));
+    let mut producers = (*host.producers).clone();
+    let silent = txn.config().host.stale.silent.0;
+    let found = upkeep::look(&mut producers, &sights, silent, (unseen, woken), now);
+    if producers != *host.producers {
+        txn.edit_host(id, |host| *host.producers_mut() = producers)?;
+    }
+    found.news.into_iter().try_for_each(|news| super::signals::raise(txn, id, news))?;
+    Ok(found.again)
+}
+
 /// What the hook that waits is given: the text, and under which generation.
 pub type Given = Option<(u64, String)>;
 
@@ -216,7 +245,7 @@ fn act(txn: &mut Txn<'_>, id: SessionId, effect: Effect) -> Result<Given, Fault>
     match effect {
         Effect::Passed(rows) => txn.note_host(id, Event::Passed(facts(rows, "", None)))?,
         Effect::Opened(rows, why) => {
-            txn.note_host(id, Event::Handback(facts(rows, why, Some(generation))))?
+            txn.note_host(id, Event::Handback(facts(rows, why, Some(generation))))?;
         }
         Effect::Give => {
             let text = text(txn.state(), id);

@@ -11,6 +11,7 @@ use minder_proto::host::episode::Episode;
 use minder_proto::host::ledger::{Event, Line};
 use minder_proto::host::record::HostRecord;
 use minder_proto::host::row::{self, Queue};
+use minder_proto::host::upkeep::Producers;
 use minder_proto::id::{Party, SessionId};
 use minder_proto::layout::Home;
 use minder_proto::whole;
@@ -34,6 +35,8 @@ pub struct Host {
     pub queue: Arc<Queue>,
     /// `episode.json`.
     pub episode: Arc<Episode>,
+    /// `producers.json`.
+    pub producers: Arc<Producers>,
     ledger: Arc<Ledger>,
 }
 
@@ -51,6 +54,11 @@ impl Host {
     /// `queue.json` and `episode.json`, to be changed together.
     pub fn desk_mut(&mut self) -> (&mut Queue, &mut Episode) {
         (Arc::make_mut(&mut self.queue), Arc::make_mut(&mut self.episode))
+    }
+
+    /// `producers.json`, to be changed.
+    pub fn producers_mut(&mut self) -> &mut Producers {
+        Arc::make_mut(&mut self.producers)
     }
 
     /// `episode.json`, to be changed.
@@ -90,6 +98,7 @@ impl Drafts {
             changed(ops, file("host.json"), before.map(|b| &b.record), &host.record);
             changed(ops, file("queue.json"), before.map(|b| &b.queue), &host.queue);
             changed(ops, file("episode.json"), before.map(|b| &b.episode), &host.episode);
+            changed(ops, file("producers.json"), before.map(|b| &b.producers), &host.producers);
             let (old, new) = (before.map(|b| &b.ledger), &host.ledger);
             let text = |lines: &[Arc<str>]| lines.concat().into_bytes();
             match old {
@@ -142,6 +151,7 @@ impl Txn<'_> {
             record: Arc::new(record),
             queue: Arc::default(),
             episode: Arc::default(),
+            producers: Arc::default(),
             ledger: Arc::default(),
         };
         self.hosts.before.entry(id).or_insert(None);
@@ -226,6 +236,7 @@ pub(super) fn load(home: &Home, state: &mut State, notes: &mut Vec<String>) -> R
             record: Arc::new(record),
             queue: Arc::new(queue),
             episode: Arc::new(episode),
+            producers: Arc::new(read::<Producers>(home, &dir, "producers.json", notes)?.unwrap_or_default()),
             ledger: Arc::new(ledger(&dir.join("log.jsonl"))?),
         };
         let least = host.queue.rows.iter().map(|row| row.seq + 1).max().unwrap_or(1);

@@ -7,3 +7,4 @@ pub mod ledger;
 pub mod reason;
 pub mod record;
 pub mod row;
+pub mod upkeep;

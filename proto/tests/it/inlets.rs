@@ -10,6 +10,7 @@ use minder_proto::host::episode::Episode;
 use minder_proto::host::ledger::Line as HostLine;
 use minder_proto::host::record::HostRecord;
 use minder_proto::host::row;
+use minder_proto::host::upkeep::Producers;
 use minder_proto::id::{MessageId, SessionId};
 use minder_proto::record::{ClosedLine, Cursor, FeedLine, KeyLine, SessionRecord, Watcher};
 use minder_proto::selector::Selector;
@@ -155,6 +156,10 @@ pub fn host(bytes: &[u8]) {
     if let Ok(episode) = serde_json::from_slice::<Episode>(bytes) {
         let text = serde_json::to_vec(&episode).unwrap();
         assert_eq!(serde_json::from_slice::<Episode>(&text).unwrap(), episode);
+    }
+    if let Ok(producers) = serde_json::from_slice::<Producers>(bytes) {
+        let text = serde_json::to_vec(&producers).unwrap();
+        assert_eq!(serde_json::from_slice::<Producers>(&text).unwrap(), producers);
     }
     let _ = serde_json::from_slice::<HostLine>(bytes);
 }

@@ -180,6 +180,6 @@ fn the_files_of_a_host_are_its_users_alone() {
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
     let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
-    assert_eq!(files.len(), 4, "{files:?}");
+    assert_eq!(files.len(), 5, "{files:?}");
     assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
 }

@@ -224,6 +224,23 @@ fn only_what_something_can_wait_beside_can_have_a_host_and_only_its_own() {
 }
 
 #[test]
+fn host50_a_session_that_works_and_shows_no_sign_of_it_is_a_wake_and_no_state() {
+    let mut fleet = Fleet::with("[host]\ncoalesce = 0\nstale.silent = \"1s\"\n");
+    let api = fleet.child("api");
+    fleet.child("web");
+    fleet.state("api", "working", "on it");
+    fleet.state("web", "parked", "a pause that was declared");
+    let text = fleet.wake();
+    assert!(
+        text.starts_with(&format!("stale: api ({}) | no sign of it for 0 minutes", api.short())),
+        "{text}"
+    );
+    assert!(!text.contains("web"), "{text}");
+    assert_eq!(fleet.bench.scene.record(api).state, State::Working);
+    assert!(fleet.bench.scene.notices(fleet.primary, api).is_empty(), "it is no move");
+}
+
+#[test]
 fn a_session_that_closes_is_a_wake_unless_the_primary_closed_it() {
     let mut fleet = Fleet::new();
     fleet.child("api");
