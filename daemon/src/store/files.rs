@@ -203,13 +203,22 @@ impl Files {
     /// Makes the folder of a file where it is missing.
     fn folder_of(&mut self, path: &Path) -> Result<(), DiskError> {
         let Some(folder) = path.parent() else { return Ok(()) };
-        let made = !disk::is_there(folder)?;
-        if made {
+        let mut missing = Vec::new();
+        for above in folder.ancestors() {
+            if disk::is_there(above)? {
+                break;
+            }
+            missing.push(above.to_owned());
+        }
+        if !missing.is_empty() {
             disk::make_dir(folder)?;
         }
-        // One that a killed daemon made may be there in memory alone.
-        if made || self.anew {
-            self.touched.parent(folder);
+        // Each that was made has to stay, and one that a killed daemon made may be there in memory alone.
+        let anew =
+            folder.ancestors().take_while(|above| above.starts_with(&self.root) && *above != self.root);
+        let anew: Vec<PathBuf> = if self.anew { anew.map(Path::to_owned).collect() } else { missing };
+        for made in anew {
+            self.touched.parent(&made);
         }
         Ok(())
     }
@@ -430,6 +439,22 @@ mod tests {
         let touched = files.take_touched();
         for path in [folder.join(timeline::ACTIVE), folder, sessions] {
             assert!(touched.contains(&path), "{} is not among {touched:?}", path.display());
+        }
+    }
+
+    /// Folders in folders: the name of each has to stay, from the store's own on.
+    #[test]
+    fn each_folder_that_is_made_for_a_file_is_flushed_into_its_parent() {
+        for replayed in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let file = format!("hosts/{}/host.json", SessionId::random());
+            let mut files = Files::new(dir.path());
+            files.trust_nothing(replayed);
+            files.redo(&Op::Replace { file: file.clone(), bytes: b"{}".to_vec() }).unwrap();
+            let touched = files.take_touched();
+            for path in [dir.path().to_owned(), dir.path().join("hosts"), dir.path().join(file)] {
+                assert!(touched.contains(&path), "{} is not among {touched:?}", path.display());
+            }
         }
     }
 }

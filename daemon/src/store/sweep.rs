@@ -15,7 +15,12 @@ const GIVEN_UP: Duration = Duration::from_secs(60 * 60);
 /// Sweeps every folder in which anything is replaced by a rename. `trash`: also the folders of closed sessions, in
 /// which only a replay writes.
 pub fn sweep(home: &Home, trash: bool, notes: &mut Vec<String>) -> Result<(), DiskError> {
-    let nested = [Some(home.sessions()), Some(home.root().join("bindings")), trash.then(|| home.trash())];
+    let nested = [
+        Some(home.sessions()),
+        Some(home.root().join("bindings")),
+        Some(home.hosts()),
+        trash.then(|| home.trash()),
+    ];
     for folder in nested.into_iter().flatten() {
         folder_of(&folder)?;
         for entry in entries(&folder)? {
