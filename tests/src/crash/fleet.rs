@@ -17,6 +17,7 @@ use minder_proto::trial;
 use super::clients::{Agent, Closer, Declarer, Sender, Spooler, Taker};
 use super::daemon::{Daemon, How};
 use super::followers::{Stream, Waiter, Waiting, Waits};
+use super::primary::Primary;
 use crate::isolate::Isolated;
 
 /// How many of each.
@@ -51,6 +52,10 @@ pub struct Fleet {
     pub slow: Vec<Declarer>,
     /// Declares after each start, so that followers have something to tell.
     pub probe: Declarer,
+    /// Declare for the primary alone.
+    pub hosted: Vec<Declarer>,
+    /// Has a host.
+    pub primary: Primary,
     /// Closes sessions.
     pub closer: Closer,
     /// Leave requests.
@@ -83,6 +88,8 @@ impl Fleet {
         let probe = agents("probe", 1)?.remove(0);
         let closer = agents("closer", 1)?.remove(0);
         let spoolers = agents("spooler", 2)?;
+        let hosted = agents("hosted", 2)?;
+        let primary = agents("primary", 1)?.remove(0);
         let named = |agents: Vec<Agent>, name: &str| -> Vec<(Agent, String)> {
             agents.into_iter().enumerate().map(|(i, a)| (a, format!("{name}-{i}"))).collect()
         };
@@ -98,6 +105,8 @@ impl Fleet {
             declarers: named(declarers, "declarer").into_iter().map(|(a, n)| Declarer::new(a, n)).collect(),
             slow: named(slow, "slow").into_iter().map(|(a, n)| Declarer::new(a, n)).collect(),
             probe: Declarer::new(probe, "probe".to_owned()),
+            hosted: named(hosted, "hosted").into_iter().map(|(a, n)| Declarer::new(a, n)).collect(),
+            primary: Primary::new(primary),
             closer: Closer::new(closer, "closing".to_owned()),
             spoolers: named(spoolers, "spooler")
                 .into_iter()
@@ -107,6 +116,7 @@ impl Fleet {
             fault: None,
         };
         fleet.watch(&mut client, &supervisor, shape.watchers)?;
+        fleet.host(&mut client)?;
         if daemon.stop(super::daemon::LIMIT)? {
             bail!("the daemon did not stop when it was asked to");
         }
@@ -125,6 +135,16 @@ impl Fleet {
         }
         for n in 0..watchers {
             self.declarers[0].watchers.push(must(client, &create(&format!("watcher-{n}")))?.id);
+        }
+        Ok(())
+    }
+
+    /// The primary supervises its own.
+    fn host(&mut self, client: &mut Client) -> Result<()> {
+        let session = Some(self.primary.agent.id.to_string());
+        must(client, &rpc::HostSwitch { caller: None, session, enabled: true })?;
+        for declarer in &mut self.hosted {
+            watch(client, &self.primary.agent, declarer)?;
         }
         Ok(())
     }
@@ -173,7 +193,7 @@ impl Fleet {
 
     /// Everybody who declares.
     pub fn all_declarers(&mut self) -> impl Iterator<Item = &mut Declarer> {
-        self.declarers.iter_mut().chain(&mut self.slow).chain([&mut self.probe])
+        self.declarers.iter_mut().chain(&mut self.slow).chain(&mut self.hosted).chain([&mut self.probe])
     }
 
     /// Those whose moves a stream tells.
@@ -224,11 +244,12 @@ impl Fleet {
     /// How much was told as done.
     pub fn told(&self) -> usize {
         let sent = self.senders.iter().flat_map(|s| &s.to).map(|(_, history)| history.done());
-        let declarers = self.declarers.iter().chain(&self.slow).chain([&self.probe]);
+        let declarers = self.declarers.iter().chain(&self.slow).chain(&self.hosted).chain([&self.probe]);
         let moved = declarers.map(|d| d.moves.done());
         let left = self.spoolers.iter().map(|s| s.left.done());
         let taken = self.takers.iter().map(|t| t.acked.len());
-        sent.chain(moved).chain(left).chain(taken).chain([self.closer.sessions.len()]).sum()
+        let rows = [self.closer.sessions.len(), self.primary.acknowledged.len()];
+        sent.chain(moved).chain(left).chain(taken).chain(rows).sum()
     }
 }
 

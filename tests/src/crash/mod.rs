@@ -7,6 +7,7 @@
 //! | [`fleet`] | the sessions of a store and the clients that speak for them, made once and copied |
 //! | [`history`] | what one client said, and what became of it |
 //! | [`clients`] | the steps of each kind of client |
+//! | [`primary`] | one whose host is on: it drains and acknowledges |
 //! | [`followers`] | a stream and waits that follow over the crashes, by files alone |
 //! | [`picture`] | what the files say, read line by line, by nothing of the programs' own readers |
 //! | [`verdict`] | the histories against the picture |
@@ -23,6 +24,7 @@ pub mod followers;
 pub mod history;
 pub mod picture;
 pub mod points;
+pub mod primary;
 pub mod rounds;
 pub mod table;
 pub mod verdict;

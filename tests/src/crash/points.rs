@@ -243,12 +243,12 @@ fn run_until_killed(
 fn script(fleet: &mut Fleet, daemon: &Daemon, findings: &mut Findings) -> Result<()> {
     let client = &mut daemon.client()?;
     let home = fleet.home();
-    let Fleet { senders, takers, declarers, slow, closer, spoolers, .. } = fleet;
+    let Fleet { senders, takers, declarers, slow, hosted, primary, closer, spoolers, .. } = fleet;
     for _ in 0..2 {
         for spooler in spoolers.iter_mut() {
             spooler.step(&home)?;
         }
-        for declarer in declarers.iter_mut().chain(slow.iter_mut().take(2)) {
+        for declarer in declarers.iter_mut().chain(slow.iter_mut().take(2)).chain(hosted.iter_mut().take(1)) {
             if declarer.step(client)? == Step::Gone {
                 return Ok(());
             }
@@ -262,6 +262,9 @@ fn script(fleet: &mut Fleet, daemon: &Daemon, findings: &mut Findings) -> Result
             if taker.step(client, findings)? == Step::Gone {
                 return Ok(());
             }
+        }
+        if primary.step(client, findings)? == Step::Gone {
+            return Ok(());
         }
         if closer.step(client)? == Step::Gone {
             return Ok(());

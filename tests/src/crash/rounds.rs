@@ -170,7 +170,7 @@ fn load(fleet: &mut Fleet, daemon: Daemon, end: End, findings: &mut Findings) {
     let (over, told) = (AtomicBool::new(false), AtomicUsize::new(0));
     let home = fleet.home();
     let heard = Mutex::new(Findings::default());
-    let Fleet { senders, takers, declarers, slow, closer, spoolers, .. } = fleet;
+    let Fleet { senders, takers, declarers, slow, hosted, primary, closer, spoolers, .. } = fleet;
     let results: Vec<Result<()>> = std::thread::scope(|scope| {
         let mut threads = Vec::new();
         let (over, heard, home, told) = (&over, &heard, &home, &told);
@@ -202,6 +202,10 @@ fn load(fleet: &mut Fleet, daemon: Daemon, end: End, findings: &mut Findings) {
         for declarer in declarers.iter_mut() {
             client!(|client, _findings| declarer.step(&mut client));
         }
+        for declarer in hosted.iter_mut() {
+            client!(|client, _findings| declarer.step(&mut client));
+        }
+        client!(|client, findings| primary.step(&mut client, &mut findings));
         client!(|client, _findings| closer.step(&mut client));
         for spooler in spoolers.iter_mut() {
             let mut few = 0;

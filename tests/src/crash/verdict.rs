@@ -26,6 +26,7 @@ impl Fleet {
         self.moves(&mut findings, stream)?;
         self.acknowledged(&mut findings)?;
         self.closed(&mut findings)?;
+        self.hosted(&mut findings)?;
         self.waited(&mut findings)?;
         for path in picture::temporary(&self.home()) {
             findings.add(format!("{}: is left over", path.display()));
@@ -221,6 +222,18 @@ impl Fleet {
             findings.add(format!("{id} is closed and nobody closed it"));
         }
         Ok(())
+    }
+
+    /// The primary's wake queue.
+    fn hosted(&mut self, findings: &mut Findings) -> Result<()> {
+        let home = self.home();
+        let mut moves = Vec::new();
+        for declarer in &self.hosted {
+            let pages = self.pages(declarer.agent.id, findings)?;
+            let asks = pages.of_kind("state").filter(|(_, line)| line["to"] == "review");
+            moves.push((declarer.agent.id, asks.map(|(seq, _)| seq).collect()));
+        }
+        self.primary.judge(&home, &moves, findings)
     }
 
     /// Two waits of one name, however they came between each other, told each event once.
