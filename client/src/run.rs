@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitCode;
 
 use clap::Parser;
 use minder_proto::error::exit;
@@ -15,11 +14,11 @@ use crate::fault::CommandError;
 use crate::printer::{Printer, say};
 use crate::usage;
 
-/// The program.
-pub fn run() -> ExitCode {
+/// The program; gives what it exits with.
+pub fn run() -> u8 {
     let args: Vec<OsString> = std::env::args_os().collect();
     if let Some(code) = hook::fast(&args) {
-        return ExitCode::from(code);
+        return code;
     }
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map_or_else(String::new, |l| format!(" at {}:{}", l.file(), l.line()));
@@ -28,8 +27,7 @@ pub fn run() -> ExitCode {
         let what = what.unwrap_or("no reason given").replace('\n', " ");
         say(&format!("minder: a fault in minder{place}: {what}"));
     }));
-    let code = catch_unwind(AssertUnwindSafe(|| command(&args))).unwrap_or(exit::SOFTWARE);
-    ExitCode::from(code)
+    catch_unwind(AssertUnwindSafe(|| command(&args))).unwrap_or(exit::SOFTWARE)
 }
 
 fn command(args: &[OsString]) -> u8 {

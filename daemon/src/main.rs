@@ -238,6 +238,7 @@ impl Daemon {
         let (turns, ended_turns) = Turns::new(database.clone(), files, stop.clone())?;
         turns.adopt().await;
         tokio::spawn(turns.clone().run_keeper());
+        tokio::spawn(turns.clone().run_spares());
 
         // Delivery looks at every queue once, before anybody can ask.
         let delivery = Delivery::new(database.clone(), changes);

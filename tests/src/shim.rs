@@ -140,7 +140,7 @@ impl Shim {
 
     /// Waits until the turn is settled, and for what was found.
     pub fn result(&mut self, limit: Duration) -> Result<Found> {
-        while self.news(limit)? != News::Settled {}
+        while !matches!(self.news(limit)?, News::Settled { .. }) {}
         self.found()
     }
 

@@ -28,6 +28,7 @@ mod imp {
     use std::io;
     use std::os::fd::{AsFd, BorrowedFd};
 
+    use nix::libc;
     use nix::sys::signal::{SigSet, Signal as Number};
     use nix::sys::signalfd::{SfdFlags, SignalFd};
 
@@ -87,13 +88,17 @@ mod imp {
 
     /// Those that end this process: not what whoever started it has set to be ignored (`nohup`).
     fn those_that_end() -> SigSet {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let ignored = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
-        let ignored = ignored.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0);
-        [Number::SIGINT, Number::SIGTERM, Number::SIGHUP]
-            .into_iter()
-            .filter(|n| ignored & (1 << (*n as u32 - 1)) == 0)
-            .collect()
+        [Number::SIGINT, Number::SIGTERM, Number::SIGHUP].into_iter().filter(|n| !is_ignored(*n)).collect()
+    }
+
+    #[allow(unsafe_code)]
+    fn is_ignored(signal: Number) -> bool {
+        let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: nothing is set; what is set is written to memory that is there, and all of whose bytes are a value.
+        unsafe {
+            let asked = libc::sigaction(signal as libc::c_int, std::ptr::null(), action.as_mut_ptr());
+            asked == 0 && action.assume_init().sa_sigaction == libc::SIG_IGN
+        }
     }
 }
 

@@ -45,7 +45,9 @@ impl Ancestry {
     /// That of a peer. A few small reads of `/proc` per ancestor, which never wait for a disk.
     pub fn of(pid: Option<i32>) -> Self {
         let Some(pid) = pid.filter(|pid| *pid > 0) else { return Self::default() };
-        let chain = steadily(|| walk(pid, system::read, |a| a.harness.is_some()));
+        // A caller comes once, what is above it again and again.
+        let read = |one| if one == pid { system::read_once(one) } else { system::read(one) };
+        let chain = steadily(|| walk(pid, read, |a| a.harness.is_some()));
         // A shim stands above the harness that it started.
         let last = chain.last().filter(|a| a.harness.is_some() && a.ppid > 1);
         let above = last.map(|a| steadily(|| walk(a.ppid, system::read, |a| a.minds.is_some())));
@@ -180,8 +182,10 @@ pub fn boot_id() -> Option<&'static str> {
 /// Linux: `/proc`. The process's folder is held open meanwhile, so that all that is read is of one process.
 #[cfg(target_os = "linux")]
 mod system {
+    use std::collections::HashMap;
     use std::os::fd::OwnedFd;
     use std::path::PathBuf;
+    use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
 
     use minder_proto::id::SessionId;
@@ -199,9 +203,77 @@ mod system {
     /// As much of the arguments as is looked at.
     const ARGUMENTS_MAX: usize = 4096;
 
+    /// Most processes of which a look is kept.
+    const KEPT_MAX: usize = 32;
+
+    /// What was seen of a process that has not become another program since.
+    struct Kept {
+        /// Its `stat`, open: whatever has its pid later is not read by it.
+        stat: OwnedFd,
+        image: Image,
+        seen: Ancestor,
+    }
+
+    /// What is another once a process has become another program, or has given itself another name.
+    #[derive(PartialEq, Eq)]
+    struct Image {
+        comm: String,
+        stack: u64,
+        arguments: (u64, u64),
+        environment: (u64, u64),
+    }
+
+    impl Image {
+        /// None where the system does not tell.
+        fn of(stat: &Stat) -> Option<Self> {
+            let arguments = (stat.arg_start?, stat.arg_end?);
+            let environment = (stat.env_start?, stat.env_end?);
+            let told = stat.startstack != 0 && arguments.0 != 0;
+            let comm = stat.comm.clone();
+            told.then_some(Self { comm, stack: stat.startstack, arguments, environment })
+        }
+    }
+
+    static KEPT: Mutex<Option<HashMap<i32, Kept>>> = Mutex::new(None);
+
+    /// What is known of a process. The ancestors of callers are the same ones again and again, and one read says whether
+    /// what was seen of one is what there is.
     pub fn read(pid: i32) -> Option<Ancestor> {
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = kept.get_or_insert_default();
+        if let Some(known) = kept.get(&pid) {
+            let mut buffer = [0; STAT_MAX];
+            let read = rustix::io::pread(&known.stat, &mut buffer[..], 0).unwrap_or(0);
+            if let Ok(stat) = Stat::from_read(&buffer[..read])
+                && Image::of(&stat).is_some_and(|image| image == known.image)
+            {
+                return Some(Ancestor { ppid: stat.ppid, ..known.seen.clone() });
+            }
+            kept.remove(&pid);
+        }
+        let (seen, stat, image) = look(pid)?;
+        if let Some(image) = image {
+            if kept.len() >= KEPT_MAX {
+                kept.clear();
+            }
+            kept.insert(pid, Kept { stat, image, seen: seen.clone() });
+        }
+        Some(seen)
+    }
+
+    /// The same, of a process that is not expected again.
+    pub fn read_once(pid: i32) -> Option<Ancestor> {
+        look(pid).map(|(seen, ..)| seen)
+    }
+
+    fn look(pid: i32) -> Option<(Ancestor, OwnedFd, Option<Image>)> {
         let folder = folder(pid)?;
-        let stat = stat(&folder)?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = openat(&folder, "stat", flags, Mode::empty()).ok()?;
+        let mut buffer = [0; STAT_MAX];
+        let read = rustix::io::pread(&file, &mut buffer[..], 0).ok()?;
+        let stat = Stat::from_read(&buffer[..read]).ok()?;
+        let image = Image::of(&stat);
         // What is not readable (another user's) is merely not known.
         let arguments = arguments(&bytes::<ARGUMENTS_MAX>(&folder, "cmdline").unwrap_or_default());
         let executable = readlinkat(&folder, "exe", Vec::new()).ok();
@@ -212,7 +284,7 @@ mod system {
             matches!(arguments.as_slice(), [program, mode, ..] if program == "minderd" && mode == "shim");
         let minds = if shim { session_of_turn(pid) } else { None };
         let argv0 = arguments.into_iter().next().unwrap_or_default();
-        Some(Ancestor {
+        let seen = Ancestor {
             process: noted(pid, &stat)?,
             ppid: stat.ppid,
             comm: stat.comm,
@@ -220,7 +292,8 @@ mod system {
             harness: harness.map(|h| h.name),
             runs,
             minds,
-        })
+        };
+        Some((seen, file, image))
     }
 
     /// A shim works in the folder of its turn, which says whose turn it is.
@@ -339,6 +412,10 @@ mod system {
         None
     }
 
+    pub fn read_once(_pid: i32) -> Option<Ancestor> {
+        None
+    }
+
     pub fn link(_pid: i32) -> Option<Link> {
         None
     }
@@ -437,6 +514,32 @@ mod tests {
             for nobody in [None, Some(0), Some(-1), Some(i32::MAX)] {
                 assert_eq!(Ancestry::of(nobody), Ancestry::default(), "{nobody:?}");
             }
+        }
+
+        #[test]
+        fn a_process_that_becomes_another_program_is_looked_at_again() {
+            let dir = tempfile::tempdir().unwrap();
+            let program = dir.path().join("claude");
+            std::os::unix::fs::symlink("/bin/sh", &program).unwrap();
+            let script = format!("echo; read next; exec {} -c 'echo; read end'", program.display());
+            let mut child = Command::new("/bin/sh")
+                .args(["-c", &script])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let (mut input, pid) = (child.stdin.take().unwrap(), i32::try_from(child.id()).unwrap());
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            for (turn, expected) in [None, Some("claude")].into_iter().enumerate() {
+                lines.next().unwrap().unwrap();
+                // What is kept of the first look is what the second one gives.
+                let seen = [system::read(pid), system::read(pid), system::read_once(pid)].map(Option::unwrap);
+                assert_eq!(seen.each_ref().map(|a| a.harness), [expected; 3], "{turn}");
+                assert!(seen[0] == seen[2] && seen[1] == seen[2], "{seen:?}");
+                std::io::Write::write_all(&mut input, b"\n").unwrap();
+            }
+            child.wait().unwrap();
+            assert_eq!(system::read(pid), None, "it is gone");
         }
 
         #[test]

@@ -136,7 +136,8 @@ impl Server {
                     Some(slot) => slot,
                     None => slots.acquire_owned().await.expect(NEVER_CLOSED),
                 };
-                shared.run(stream, peer, stop).await;
+                peer.look();
+                shared.run(stream, peer.clone(), stop).await;
             };
             tokio::select! {
                 () = abort.cancelled() => tracing::warn!(pid = peer.pid, "a call was cut off by the stop"),

@@ -71,7 +71,7 @@ impl Shared {
         let activity = Activity::default();
         let serve = service_fn(|request| {
             let (shared, mut rpc, busy) = (self.clone(), rpc.clone(), activity.begin());
-            let stopping = stopping.clone();
+            let (stopping, peer) = (stopping.clone(), peer.clone());
             async move {
                 let answer = match shared.read(request, peer).await {
                     Ok(request) => {
@@ -109,7 +109,7 @@ impl Shared {
             }
         };
         if let Err(error) = ended {
-            report(&error, peer);
+            report(&error, &peer);
         }
     }
 
@@ -194,7 +194,7 @@ fn last(mut response: Response<HttpBody>) -> Response<HttpBody> {
 }
 
 /// Says why a connection was ended, where it was us who ended it.
-fn report(error: &hyper::Error, peer: Peer) {
+fn report(error: &hyper::Error, peer: &Peer) {
     use std::error::Error;
     let reason = error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
     let stalled = error

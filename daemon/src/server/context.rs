@@ -81,7 +81,7 @@ pub enum Origin {
 impl Origin {
     /// A peer of the socket.
     pub fn peer(peer: Peer) -> Self {
-        Self::Peer { ancestry: Ancestry::of(peer.pid), conn: peer.conn }
+        Self::Peer { conn: peer.conn, ancestry: peer.ancestry() }
     }
 
     /// Who calls.

@@ -20,7 +20,7 @@ pub fn register(module: &mut RpcModule<Context>) {
         if peer.pid.is_some_and(has_ended) {
             return Ok(HookAnswer::default());
         }
-        event(&ctx, call, hook::Origin::Peer(Ancestry::of(peer.pid))).await
+        event(&ctx, call, hook::Origin::Peer(peer.ancestry())).await
     });
     method::register(module, |call: Adopt, ctx: Arc<Context>, _| async move {
         let ancestry = Ancestry::of(Some(call.pid));
@@ -28,7 +28,7 @@ pub fn register(module: &mut RpcModule<Context>) {
     });
     method::register(module, |call: HookWait, ctx: Arc<Context>, peer| async move {
         tokio::select! {
-            answer = ctx.hooks.wait(call, Ancestry::of(peer.pid)) => answer,
+            answer = ctx.hooks.wait(call, peer.ancestry()) => answer,
             () = ctx.process.stop.cancelled() => Err(Fault::new(Kind::Unavailable, "the daemon is going down")),
         }
     });

@@ -31,7 +31,8 @@ where
         let method = method.clone();
         async move {
             let call = parse(&params).map_err(|fault| error(&fault))?;
-            let peer = *extensions.get::<Peer>().expect("the connection notes its peer in every request");
+            let peer =
+                extensions.get::<Peer>().expect("the connection notes its peer in every request").clone();
             method(call, context, peer).await.map_err(|fault| error(&fault))
         }
     });

@@ -2,12 +2,18 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::net::UnixStream;
 
+use crate::identity::Ancestry;
+
+/// For how long what was seen of a peer when it connected is what is seen of it.
+const FRESH: Duration = Duration::from_millis(50);
+
 /// The process that connected. Every method finds it in the request's extensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Peer {
     /// Its user, always this process's own.
     pub uid: u32,
@@ -15,6 +21,25 @@ pub struct Peer {
     pub pid: Option<i32>,
     /// The connection, counted from 1 since the daemon started.
     pub conn: u64,
+    seen: Arc<Mutex<Option<(Instant, Ancestry)>>>,
+}
+
+impl Peer {
+    /// Looks at who it is, while its request is still on its way.
+    pub fn look(&self) {
+        *self.seen() = Some((Instant::now(), Ancestry::of(self.pid)));
+    }
+
+    /// Its process and what is above it.
+    pub fn ancestry(self) -> Ancestry {
+        let seen = self.seen().take();
+        let fresh = seen.filter(|(at, _)| at.elapsed() < FRESH);
+        fresh.map_or_else(|| Ancestry::of(self.pid), |(_, ancestry)| ancestry)
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Ancestry)>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Lets only this process's own user in.
@@ -34,10 +59,10 @@ impl Door {
     pub fn check(&self, stream: &UnixStream, conn: u64) -> io::Result<Option<Peer>> {
         let cred = stream.peer_cred()?;
         if cred.uid() == self.own {
-            return Ok(Some(Peer { uid: cred.uid(), pid: cred.pid(), conn }));
+            return Ok(Some(Peer { uid: cred.uid(), pid: cred.pid(), conn, seen: Arc::default() }));
         }
         // Once for each user, or any of them could fill the log.
-        let mut known = self.turned_away.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self.turned_away.lock().unwrap_or_else(PoisonError::into_inner);
         if known.insert(cred.uid()) {
             tracing::warn!(uid = cred.uid(), pid = cred.pid(), "a connection of another user was refused");
         }

@@ -24,10 +24,12 @@ use crate::turn::{Caller, Input, Known, Request, Started};
 /// Registers the family.
 pub fn register(module: &mut RpcModule<Context>) {
     method::register(module, |call: TurnRun, ctx: Arc<Context>, peer| async move {
-        run(&ctx, call, Origin::peer(peer), peer.conn).await
+        let conn = peer.conn;
+        run(&ctx, call, Origin::peer(peer), conn).await
     });
     method::register(module, |call: TurnStart, ctx: Arc<Context>, peer| async move {
-        start(&ctx, call.0, Origin::peer(peer), peer.conn).await
+        let conn = peer.conn;
+        start(&ctx, call.0, Origin::peer(peer), conn).await
     });
     method::register(
         module,
@@ -68,8 +70,9 @@ async fn get(ctx: &Context, call: TurnGet, peer: Peer) -> Result<TurnAnswer, Fau
         Known::Over { answer, .. } => Ok(*answer),
         Known::Live(turn) if call.wait => {
             // Anybody may wait; it is held for who may name its outcome.
+            let conn = peer.conn;
             if judge(ctx, call.caller, peer, &turn.spec).await.is_ok() {
-                ctx.turns.attach(&turn, peer.conn);
+                ctx.turns.attach(&turn, conn);
             }
             unless_stopped(ctx, ctx.turns.answer(&turn)).await
         }
@@ -189,6 +192,7 @@ fn from_call(
             Hold::Id => Purpose::Held,
         },
         caller,
+        empty_is_silent: call.empty_is_silent,
         policy: call.policy,
         budget_ms: None,
         input: call.prompt.map_or(Input::None, Input::Text),

@@ -5,8 +5,10 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
 
 use minder_proto::turn::folder::{News, Order, SOCKET};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
 /// Most connections at once; the oldest goes when another comes.
@@ -15,6 +17,7 @@ const LINKS_MAX: usize = 8;
 const ORDER_MAX: usize = 4096;
 
 /// Everybody who is connected, and the socket for others.
+#[derive(Debug)]
 pub struct Links {
     listener: UnixListener,
     /// There was no descriptor for somebody who waits to be taken. The listener stays readable, and is no reason to wake up.
@@ -22,26 +25,31 @@ pub struct Links {
     all: Vec<Link>,
 }
 
+#[derive(Debug)]
 struct Link {
     stream: UnixStream,
     partial: Vec<u8>,
 }
 
 impl Links {
-    /// Listens in the folder that this process is in, and takes standard input if it is a socket.
+    /// Listens in the folder that this process is in.
     pub fn open() -> io::Result<Self> {
         // One that lay there is of a shim that is gone: this one holds the lock.
         let _ = std::fs::remove_file(SOCKET);
         let listener = UnixListener::bind(SOCKET)?;
         listener.set_nonblocking(true)?;
-        let mut links = Self { listener, short: false, all: Vec::new() };
+        Ok(Self { listener, short: false, all: Vec::new() })
+    }
+
+    /// Takes standard input, if it is a socket.
+    pub fn take_input(&mut self) -> io::Result<()> {
         let input = io::stdin();
         if getsockopt(&input, sockopt::SockType).is_ok_and(|kind| kind == SockType::Stream) {
-            links.add(UnixStream::from(input.as_fd().try_clone_to_owned()?));
+            self.add(UnixStream::from(input.as_fd().try_clone_to_owned()?));
             // Else the connection would be open for as long as this process lives, whatever becomes of the link.
             nix::unistd::dup2_stdin(File::open("/dev/null")?)?;
         }
-        Ok(links)
+        Ok(())
     }
 
     /// What to wait for.
@@ -88,6 +96,29 @@ impl Links {
         let mut orders = Vec::new();
         self.all.retain_mut(|link| link.orders(&mut orders));
         orders
+    }
+
+    /// Waits until somebody says that the shim is done, and gives whether the disk need not have anything of it. Nobody who
+    /// is connected, or not within this time: it has to.
+    pub fn let_go(&mut self, within: Duration) -> bool {
+        let until = Instant::now() + within;
+        loop {
+            let leave = |order| if let Order::Leave { keep } = order { Some(keep) } else { None };
+            if let Some(keep) = self.orders().into_iter().find_map(leave) {
+                return !keep;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if self.all.is_empty() || left.is_zero() {
+                return false;
+            }
+            let wanted = |fd| PollFd::new(fd, PollFlags::POLLIN);
+            let mut fds: Vec<PollFd> = self.all.iter().map(|link| link.stream.as_fd()).map(wanted).collect();
+            let left = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+            match poll(&mut fds, left) {
+                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                Err(_) => return false,
+            }
+        }
     }
 
     /// Tells everybody who listens. Who has no room for a line does not.

@@ -1,27 +1,26 @@
 //! The loop of a shim: it waits for pipes, children, orders and deadlines, tells the machine, and does what the machine
 //! says.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{ChildStderr, ChildStdout, ExitCode};
 use std::time::Duration;
 
 use minder_proto::error::exit;
 use minder_proto::stamp::Stamp;
-use minder_proto::turn::folder::{LOCK, News, Order, Progress, SPEC, Spec};
+use minder_proto::turn::folder::{News, Order, Progress, Spec};
 use minder_proto::turn::names::Trigger;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::stat::{Mode, umask};
 use nix::sys::wait::WaitStatus;
 
 use super::clock::Clock;
 use super::links::Links;
 use super::machine::{Action, Event, MARKED_MS, Machine, Rules, SWEEP_MS, Stream};
+use super::place::Place;
 use super::report::{self, Shown};
 use super::signals::Signals;
 use super::spool::Spool;
@@ -35,6 +34,8 @@ const PIECE: usize = 64 * 1024;
 const SHOW_EVERY: u64 = 250;
 /// How long somebody waits for whom there was no descriptor, in milliseconds.
 const ACCEPT_AGAIN: u64 = 1_000;
+/// How long a result waits to be needed no more before it is flushed: that would slow down who hears of it.
+const FLUSH_AFTER: Duration = Duration::from_millis(250);
 /// Between two attempts to put the result into its place.
 const PLACE_AGAIN: Duration = Duration::from_millis(100);
 
@@ -42,38 +43,33 @@ const PLACE_AGAIN: Duration = Duration::from_millis(100);
 /// and no result.
 pub fn main(folder: Option<&Path>) -> ExitCode {
     crate::descriptors::close_inherited(&[]);
-    in_folder(folder)
+    code_of(&in_folder(folder))
 }
 
-/// The same, in a process that has no descriptors but its own.
-pub fn in_folder(folder: Option<&Path>) -> ExitCode {
-    match run(folder) {
+/// What a shim exits with.
+pub fn code_of(run: &io::Result<()>) -> ExitCode {
+    match run {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == ErrorKind::InvalidData => ExitCode::from(exit::DATA),
         Err(_) => ExitCode::from(exit::IO),
     }
 }
 
-fn run(folder: Option<&Path>) -> io::Result<()> {
-    if let Some(folder) = folder {
-        std::env::set_current_dir(folder)?;
+/// The same, in a process that has no descriptors but its own.
+pub fn in_folder(folder: Option<&Path>) -> io::Result<()> {
+    match Place::take(folder)? {
+        Some((spec, place)) => in_place(spec, place),
+        None => Ok(()),
     }
-    // It may be the leader of a group already, and then stays in its session: a daemon starts it as neither.
-    let _ = nix::unistd::setsid();
-    umask(Mode::from_bits_truncate(0o077));
-    let lock =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(LOCK)?;
-    // Somebody who only looks holds it for a moment.
-    lock.lock()?;
-    // Somebody who looked before this shim held the lock has settled the turn.
-    if report::is_there() {
-        return Ok(());
-    }
-    let spec: Spec = serde_json::from_slice(&std::fs::read(SPEC)?)?;
-    let signals = Signals::take()?;
-    let subreaper = tree::subreaper();
+}
+
+/// The same, where everything is there.
+pub fn in_place(spec: Spec, place: Place) -> io::Result<()> {
     limits::files(spec.limits.files);
-    let mut shim = Shim::new(spec, subreaper, lock)?;
+    let Place { signals, subreaper, mut links, spool, shown, lock } = place;
+    links.take_input()?;
+    let spool = spool.keeping(spec.policy.output_max);
+    let mut shim = Shim::new(spec, subreaper, links, spool, shown, lock);
     shim.start(false);
     shim.turn(&signals)
 }
@@ -101,15 +97,14 @@ struct Shim {
 }
 
 impl Shim {
-    fn new(spec: Spec, subreaper: bool, lock: File) -> io::Result<Self> {
+    fn new(spec: Spec, subreaper: bool, links: Links, spool: Spool, shown: Shown, lock: File) -> Self {
         let clock = Clock::start();
         let began = Stamp::now();
-        let links = Links::open()?;
-        Ok(Self {
+        Self {
             machine: Machine::new(Rules::of(&spec, subreaper)),
             links,
-            spool: Spool::create(spec.policy.output_max)?,
-            shown: Shown::create()?,
+            spool,
+            shown,
             shown_at: None,
             changed: true,
             lines: spec.rules.as_ref().map(Lines::new),
@@ -123,7 +118,7 @@ impl Shim {
             began,
             spec,
             _lock: lock,
-        })
+        }
     }
 
     /// Starts the harness, or the other way to run it.
@@ -173,8 +168,12 @@ impl Shim {
             if ready.links {
                 let spawned = self.machine.found().pid.map(|pid| News::Spawned { pid });
                 self.links.accept(spawned.as_ref());
-                for Order::End { why } in self.links.orders() {
-                    self.tell(Event::Order(why));
+                for order in self.links.orders() {
+                    match order {
+                        Order::End { why } => self.tell(Event::Order(why)),
+                        // There is something to be minded yet.
+                        Order::Leave { .. } => {}
+                    }
                 }
             }
             self.tell(Event::Suspended(self.clock.suspended()));
@@ -331,7 +330,8 @@ impl Shim {
         self.tell(Event::TreeGone { killed: swept.killed, survivors: swept.survivors });
     }
 
-    /// The result is put into its place, told, and then flushed: a daemon that dies loses nothing either way.
+    /// The result is put into its place, told, and then flushed, unless the turn has its line by then: a daemon that dies
+    /// loses nothing either way.
     fn settle(&mut self) {
         self.settled = true;
         // What cannot be written is seen as a shim that left no result.
@@ -354,7 +354,10 @@ impl Shim {
             found.max_rss_kb = u64::try_from(usage.max_rss() / unit).unwrap_or(0);
         }
         let file = report::place(Path::new("."), &found, || std::thread::sleep(PLACE_AGAIN))?;
-        self.links.tell(&News::Settled);
+        self.links.tell(&News::Settled { found: Some(Box::new(found)) });
+        if self.links.let_go(FLUSH_AFTER) {
+            return Ok(());
+        }
         self.spool.sync()?;
         report::sync(&file)
     }

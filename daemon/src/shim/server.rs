@@ -1,19 +1,22 @@
 //! `minderd shim --serve`: a process that becomes shims. To start a program costs more than a short turn does; to copy a
 //! small process that stands ready costs little. A daemon has one such server from its first turn on, connected by the
-//! socket that is the server's standard input, and the server goes when the daemon does. Its copies do not.
+//! socket that is the server's standard input, and the server goes when the daemon does. Its copies do not, but for one
+//! that stands ready and was given no turn.
 #![allow(unsafe_code)]
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use minder_proto::turn::folder::Spec;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use nix::unistd::ForkResult;
 use serde::{Deserialize, Serialize};
 
+use super::place;
 use super::run;
 
 /// Longest description of what is wanted: an environment can be no longer than what a program may be started with.
@@ -21,14 +24,33 @@ const WANTED_MAX: usize = 8 << 20;
 /// Bytes of a length, and of an answer.
 const WORD: usize = 4;
 
-/// One shim that is wanted. It is told on the shim's own connection: the environment of one turn is never in the memory
+/// A byte of a spare shim that has all that it needs but a turn.
+pub const READY: u8 = b'r';
+/// The byte that tells it that its folder is the turn's.
+pub const GO: u8 = b'g';
+
+/// What is wanted of a shim. It is told on the shim's own connection: the environment of one turn is never in the memory
 /// that the shims of others are copied from.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Wanted {
-    /// The turn's folder.
-    pub folder: PathBuf,
-    /// The environment of the harness.
-    pub environment: Vec<(String, String)>,
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// A turn.
+    Turn {
+        /// Its folder.
+        folder: PathBuf,
+        /// The environment of the harness.
+        environment: Vec<(String, String)>,
+        /// What is to be done, for one that stood ready; any other reads it in the folder. Nothing is done before [`GO`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spec: Option<Box<Spec>>,
+    },
+    /// To stand ready for one: the shim makes this folder with what it can make beforehand, says [`READY`], and is told of
+    /// a turn then, whose folder this one has become. Where the connection ends before that, the shim goes and the folder
+    /// with it.
+    Spare {
+        /// The folder.
+        folder: PathBuf,
+    },
 }
 
 /// Asks a server for a shim, whose standard input is `link`. An error of the kind `BrokenPipe` means that there is no
@@ -95,20 +117,55 @@ pub fn serve() -> ExitCode {
 }
 
 fn become_shim(link: OwnedFd) -> ExitCode {
-    let link = UnixStream::from(link);
-    let (Ok(wanted), Ok(())) = (told(&link), nix::unistd::dup2_stdin(&link)) else {
-        return ExitCode::FAILURE;
+    let run = || {
+        let link = UnixStream::from(link);
+        match told(&link)? {
+            Wanted::Turn { folder, environment, .. } => {
+                listen_to(link)?;
+                take(&environment);
+                run::in_folder(Some(&folder))
+            }
+            Wanted::Spare { folder } => spare(link, &folder),
+        }
     };
-    drop(link);
+    run::code_of(&run())
+}
+
+/// Stands ready for a turn, and runs it.
+fn spare(link: UnixStream, folder: &Path) -> io::Result<()> {
+    let told_then = place::make(folder).and_then(|place| {
+        (&link).write_all(&[READY])?;
+        Ok((place, told(&link)?))
+    });
+    let ready = told_then.and_then(|(place, wanted)| match wanted {
+        Wanted::Turn { environment, spec: Some(spec), .. } => {
+            take(&environment);
+            (&link).read_exact(&mut [0])?;
+            Ok((*spec, place))
+        }
+        _ => Err(ErrorKind::InvalidData.into()),
+    });
+    // A folder that has become a turn's has another name by now.
+    let (spec, place) = ready.inspect_err(|_| drop(std::fs::remove_dir_all(folder)))?;
+    listen_to(link)?;
+    run::in_place(spec, place)
+}
+
+/// The connection is where a shim looks for it.
+fn listen_to(link: UnixStream) -> io::Result<()> {
+    Ok(nix::unistd::dup2_stdin(link)?)
+}
+
+/// This environment, and nothing else.
+fn take(environment: &[(String, String)]) {
     for (name, _) in std::env::vars_os() {
         // SAFETY: this process has one thread.
         unsafe { std::env::remove_var(name) };
     }
-    for (name, value) in &wanted.environment {
+    for (name, value) in environment {
         // SAFETY: as above. What cannot be a variable was refused before the turn was begun.
         unsafe { std::env::set_var(name, value) };
     }
-    run::in_folder(Some(&wanted.folder))
 }
 
 /// The connection of the next shim.

@@ -26,11 +26,17 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Empty files in the folder that this process is in; `head_max` bytes of standard output are kept.
-    pub fn create(head_max: u64) -> io::Result<Self> {
+    /// Empty files in the folder that this process is in.
+    pub fn create() -> io::Result<Self> {
         let stderr = Tail::create(STDERR)?;
         let head = create(STDOUT)?;
-        Ok(Self { head, head_len: 0, head_max, head_torn: false, stdout_tail: None, stderr })
+        Ok(Self { head, head_len: 0, head_max: 0, head_torn: false, stdout_tail: None, stderr })
+    }
+
+    /// Keeps this many bytes of standard output.
+    #[must_use]
+    pub fn keeping(self, head_max: u64) -> Self {
+        Self { head_max, ..self }
     }
 
     /// Bytes of standard output.

@@ -38,6 +38,15 @@ pub struct Started {
     pub stderr: ChildStderr,
 }
 
+/// Without a step of ours between fork and exec the standard library takes the quick way, if the C library can change the
+/// directory on it. In a program that is linked statically it can only if something in the program names the call.
+#[cfg(all(target_os = "linux", any(target_env = "gnu", target_env = "musl")))]
+#[used]
+static CHANGES_DIRECTORY: unsafe extern "C" fn(
+    *mut nix::libc::posix_spawn_file_actions_t,
+    *const nix::libc::c_char,
+) -> nix::libc::c_int = nix::libc::posix_spawn_file_actions_addchdir_np;
+
 /// Starts `argv`. The turn's budget is over at `deadline`.
 pub fn start(spec: &Spec, argv: &[String], deadline: Stamp) -> Result<Started, Unspawned> {
     let dir = Path::new(&spec.dir);

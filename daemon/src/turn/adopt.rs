@@ -63,7 +63,7 @@ impl Turns {
                 }
                 None => Stage::Running(None),
             };
-            let (turn, orders) = Turn::new(spec, folder, adopted, caller, stage);
+            let (turn, orders) = Turn::new(spec, folder, adopted, caller, stage, false);
             self.memory().live.insert(id, Arc::clone(&turn));
             match written {
                 Some(written) => drop(tokio::spawn(self.clone().clear_away(turn, written))),
@@ -89,6 +89,7 @@ impl Turns {
 
     /// Every folder that is not kept for a failed turn. One that was not finished is removed: no shim was started in it.
     fn found(&self) -> io::Result<Vec<Left>> {
+        place::clear_spares(self.0.store.home())?;
         let mut logs: HashMap<String, HashMap<TurnId, Outcome>> = HashMap::new();
         let mut left = Vec::new();
         for (id, folder) in place::list(self.0.store.home())? {

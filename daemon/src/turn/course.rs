@@ -12,18 +12,19 @@ use minder_proto::event::Body;
 use minder_proto::rpc::{Settled, TurnAnswer};
 use minder_proto::stamp::Stamp;
 use minder_proto::turn::Outcome;
-use minder_proto::turn::folder::{Found, News, Purpose, Spec};
+use minder_proto::turn::folder::{Found, News, Order, Purpose, Spec};
 use minder_proto::turn::line::{Line, Verdict};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::spawn_blocking;
 
-use super::adapter::{self, Output, TEXT_MAX};
+use super::adapter::{self, Adapter, Output, TEXT_MAX};
 use super::link::{self, Link};
 use super::live::{Sent, Stage, Turn};
 use super::request::Ended;
 use super::settle::{self, Settlement};
 use super::{Over, REMEMBERED, Turns, hold, place, tell};
 use crate::shim::machine::{Machine, Rules};
+use crate::shim::server::Wanted;
 use crate::shim::tree;
 use crate::store::kill_point::reach;
 
@@ -31,6 +32,8 @@ use crate::store::kill_point::reach;
 const LEAVE: Duration = Duration::from_secs(10);
 /// How much later than its bound a turn may be settled before its shim is taken for one that hangs.
 const OVERDUE: Duration = Duration::from_secs(10);
+/// How long what is left to be done of a turn waits for those who wait for its answer.
+const AFTERWARDS: Duration = Duration::from_millis(2);
 /// How long the kill of what a lost shim left may take.
 const SWEEP: Duration = Duration::from_secs(5);
 /// Pauses between looks at a shim that holds its lock and does not answer.
@@ -48,14 +51,24 @@ impl Shim {
         Self { link: None }
     }
 
-    /// Waits for it to go.
-    async fn gone(self) {
-        if let Some(mut link) = self.link
-            && tokio::time::timeout(LEAVE, link.ended()).await.is_err()
-        {
+    /// Lets it go, and waits for that. It flushes first what is to be kept.
+    async fn gone(self, keep: bool) {
+        let Some(mut link) = self.link else { return };
+        link.order(Order::Leave { keep }).await;
+        if tokio::time::timeout(LEAVE, link.ended()).await.is_err() {
             tracing::warn!("a shim whose turn is settled does not go");
         }
     }
+}
+
+/// What was heard of a shim.
+enum Heard {
+    /// The turn is settled, and this is what the shim found.
+    Found(Box<Found>),
+    /// Nobody took this order.
+    Unsaid(Sent),
+    /// Its connection ended, or it says that there is a result to be read.
+    Nothing,
 }
 
 /// What a look at a folder shows whose shim does not speak.
@@ -77,9 +90,26 @@ impl Turns {
         let (this, of) = (self.clone(), Arc::clone(&turn));
         let made = spawn_blocking(move || {
             reach("turn.before-folder");
-            place::make(&of.folder, &of.spec, prompt.as_deref())?;
+            let (folder, spec, prompt) = (&of.folder, &of.spec, prompt.as_deref());
+            let boxed = Box::new(spec.clone());
+            let wanted = Wanted::Turn { folder: folder.clone(), environment, spec: Some(boxed) };
+            // What is wrong with one that stands ready is wrong with it alone, or is said by the long way.
+            let spare = this.0.shims.take().and_then(|spare| {
+                // It reads what it is to do while its folder becomes the turn's.
+                let given =
+                    spare.tell(&wanted).and_then(|()| place::give(&spare.folder, folder, spec, prompt));
+                if given.is_err() {
+                    spare.retire();
+                    return None;
+                }
+                Some(spare)
+            });
+            if spare.is_none() {
+                place::make(folder, spec, prompt)?;
+            }
             reach("turn.made");
-            let spawned = this.0.shims.spawn(&of.folder, environment);
+            let begun = spare.and_then(|spare| spare.begin().ok());
+            let spawned = begun.map_or_else(|| this.0.shims.spawn(&wanted), Ok);
             reach("turn.spawned");
             Ok::<_, io::Error>(spawned.map_err(|error| unspawned(&of, &error)))
         });
@@ -124,15 +154,23 @@ impl Turns {
         let is_late = || tokio::time::Instant::now() >= overdue;
         loop {
             if let Some(link) = &mut shim.link {
+                let mut found = None;
                 unsaid = match unsaid.take() {
                     Some(sent) => say(link, sent).await,
                     None => None,
                 };
                 if unsaid.is_none() {
                     tokio::select! {
-                        left = listen(turn, orders, link) => unsaid = left,
+                        heard = self.listen(turn, orders, link) => match heard {
+                            Heard::Found(result) => found = Some(result),
+                            Heard::Unsaid(left) => unsaid = Some(left),
+                            Heard::Nothing => {}
+                        },
                         () = tokio::time::sleep_until(overdue), if !is_late() => {}
                     }
+                }
+                if let Some(found) = found {
+                    return *found;
                 }
             }
             let (folder, spec, late) = (turn.folder.clone(), turn.spec.clone(), is_late());
@@ -159,7 +197,7 @@ impl Turns {
     /// Names what became of a run, waits for its outcome, and sees it to its end.
     async fn settle(self, turn: Arc<Turn>, found: Found, shim: Shim) {
         let found = Arc::new(found);
-        let settlement = judged(&turn, &found).await;
+        let (settlement, silent) = settlement_of(&turn, &found).await;
         reach("turn.settled");
         let mut told = settlement.told(&turn.spec, &found, &turn.folder);
         let outcome = if settlement.failure.is_some() {
@@ -167,6 +205,10 @@ impl Turns {
             turn.set(Stage::Done(Arc::new(told)));
             self.tell_queue(&turn, &settlement);
             Outcome::Failed
+        } else if silent && turn.empty_is_silent {
+            told.outcome = Some(Outcome::Silent);
+            turn.set(Stage::Done(Arc::new(told)));
+            Outcome::Silent
         } else {
             turn.set(Stage::Held(Arc::new(told), Instant::now()));
             self.tell_queue(&turn, &settlement);
@@ -253,7 +295,11 @@ impl Turns {
         };
         tokio::join!(written, self.tell_session(&turn, outcome, &settlement, found));
         reach("turn.told");
-        shim.gone().await;
+        // The result of a queue's turn is read until the queue has it.
+        let queue = matches!(turn.spec.purpose, Purpose::Queue { .. });
+        // Who waits for the answer is not to wait for the shim's end too.
+        tokio::time::sleep(AFTERWARDS).await;
+        shim.gone(queue || self.keeps(outcome)).await;
         self.forget(turn, outcome).await;
     }
 
@@ -271,13 +317,37 @@ impl Turns {
         tell::tell(&self.0.store, session, line).await;
     }
 
+    /// True where the folder of a turn is kept for a while.
+    fn keeps(&self, outcome: Outcome) -> bool {
+        outcome == Outcome::Failed && !self.0.store.config().turn.keep_failed.0.is_zero()
+    }
+
+    /// Passes orders on until the shim has said that the turn is settled, or its connection ended.
+    async fn listen(&self, turn: &Turn, orders: &mut Receiver<Sent>, link: &mut Link) -> Heard {
+        loop {
+            tokio::select! {
+                news = link.news() => match news {
+                    Some(News::Spawned { pid }) => {
+                        turn.set(Stage::Running(Some(pid)));
+                        self.0.spare.notify_one();
+                    }
+                    Some(News::Settled { found: Some(found) }) => return Heard::Found(found),
+                    Some(News::Settled { found: None }) | None => return Heard::Nothing,
+                },
+                Some(sent) = orders.recv() => if let Some(unsaid) = say(link, sent).await {
+                    return Heard::Unsaid(unsaid);
+                },
+            }
+        }
+    }
+
     /// Its line is written: the folder of a failed turn is kept, any other goes.
     pub(super) async fn forget(&self, turn: Arc<Turn>, outcome: Outcome) {
         if matches!(turn.spec.purpose, Purpose::Queue { .. }) {
             turn.acknowledged().await;
         }
         let folder = turn.folder.clone();
-        let kept = outcome == Outcome::Failed && !self.0.store.config().turn.keep_failed.0.is_zero();
+        let kept = self.keeps(outcome);
         let done =
             spawn_blocking(move || if kept { place::mark_written(&folder) } else { place::remove(&folder) });
         match done.await {
@@ -325,22 +395,6 @@ fn remembered(spec: &Spec) -> Spec {
 /// After how long somebody else settles a turn. A shim settles it by its bound, also one that an earlier daemon started.
 fn overdue(spec: &Spec) -> Duration {
     Duration::from_millis(Machine::new(Rules::of(spec, true)).settles_by()) + OVERDUE
-}
-
-/// Passes orders on until the shim has said that the turn is settled, or its connection ended. Gives an order that was
-/// not taken.
-async fn listen(turn: &Turn, orders: &mut Receiver<Sent>, link: &mut Link) -> Option<Sent> {
-    loop {
-        tokio::select! {
-            news = link.news() => match news {
-                Some(News::Spawned { pid }) => turn.set(Stage::Running(Some(pid))),
-                Some(News::Settled) | None => return None,
-            },
-            Some(sent) = orders.recv() => if let Some(unsaid) = say(link, sent).await {
-                return Some(unsaid);
-            },
-        }
-    }
 }
 
 /// Passes one order on; gives it back where nobody took it.
@@ -420,13 +474,20 @@ fn look(folder: &Path, spec: &Spec) -> Look {
     }
 }
 
-/// What became of a run, from its files.
-async fn judged(turn: &Arc<Turn>, found: &Arc<Found>) -> Settlement {
+/// What became of a run, from its files, and whether it was a plain program that ended well and said nothing: then there is
+/// nothing to read.
+async fn settlement_of(turn: &Arc<Turn>, found: &Arc<Found>) -> (Settlement, bool) {
+    let plain = adapter::by_name(&turn.spec.adapter).is_some_and(Adapter::stdout_is_reply);
+    let wrote_nothing = found.stdout_bytes == 0 && found.stderr_bytes == 0;
+    if plain && wrote_nothing && found.exit_code == Some(0) && found.trigger.is_none() {
+        let settlement = judge(&turn.spec, found, &turn.folder);
+        let silent = settlement.failure.is_none();
+        return (settlement, silent);
+    }
     let (of, found) = (Arc::clone(turn), Arc::clone(found));
-    let judge = move || judge(&of.spec, &found, &of.folder);
-    spawn_blocking(judge)
-        .await
-        .unwrap_or_else(|_| settle::settle(&Found::default(), adapter::Judged::default()))
+    let judged = spawn_blocking(move || judge(&of.spec, &found, &of.folder)).await;
+    let nothing = || settle::settle(&Found::default(), adapter::Judged::default());
+    (judged.unwrap_or_else(|_| nothing()), false)
 }
 
 /// The same, at once.
@@ -441,13 +502,14 @@ pub(super) fn judge(spec: &Spec, found: &Found, folder: &Path) -> Settlement {
     let mut judged = adapter::judge(adapter, spec, found, &output, &now);
     // The daemon itself delivers it, and its file is gone by then.
     if plain && spec.purpose == Purpose::Caller {
-        let reply = place::reply(folder, TEXT_MAX as u64);
+        let reply = if found.stdout_bytes > 0 { place::reply(folder, TEXT_MAX as u64) } else { Vec::new() };
         judged.text = Some(String::from_utf8_lossy(&reply).into_owned());
     }
+    let mut settlement = settle::settle(found, judged);
     // A run that lost its directory has lost what it works on.
-    if found.pid.is_some() && !Path::new(&spec.dir).is_dir() {
-        let before = judged.why.map_or_else(String::new, |why| format!("{why}; "));
-        judged.why = Some(format!("{before}its directory is gone: {}", spec.dir));
+    if settlement.failure.is_some() && found.pid.is_some() && !Path::new(&spec.dir).is_dir() {
+        let before = settlement.judged.why.map_or_else(String::new, |why| format!("{why}; "));
+        settlement.judged.why = Some(format!("{before}its directory is gone: {}", spec.dir));
     }
-    settle::settle(found, judged)
+    settlement
 }

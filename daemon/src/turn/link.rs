@@ -109,7 +109,7 @@ mod tests {
             assert!(early.is_err(), "half a line is none");
             theirs.write_all(b"ned\",\"pid\":7}\n{\"is\":\"settled\"}\n").unwrap();
             assert_eq!(link.news().await, Some(News::Spawned { pid: 7 }));
-            assert_eq!(link.news().await, Some(News::Settled));
+            assert_eq!(link.news().await, Some(News::Settled { found: None }));
             drop(theirs);
             assert_eq!(link.news().await, None);
             assert!(!link.order(Order::End { why: minder_proto::turn::names::Trigger::Cancel }).await);

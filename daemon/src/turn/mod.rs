@@ -57,6 +57,8 @@ use spawn::Shims;
 pub const RUNNING_MAX: usize = 64;
 /// Turns that are over and whose outcome is remembered.
 const REMEMBERED: usize = 1_024;
+/// How long a shim stands ready without a turn.
+const SPARE_IDLE: Duration = Duration::from_secs(60);
 /// How long a stop waits for lines that are on their way to the log.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
@@ -80,6 +82,8 @@ struct Runner {
     stop: CancellationToken,
     /// No turn is started any more, though the daemon is still there.
     closed: AtomicBool,
+    /// Rings when a turn runs: the next one finds a shim that stands ready.
+    spare: Notify,
     /// Rings when a failed turn's folder is kept.
     kept: Notify,
     /// Rings when a turn is over.
@@ -126,6 +130,7 @@ impl Turns {
             ended,
             stop,
             closed: AtomicBool::new(false),
+            spare: Notify::new(),
             kept: Notify::new(),
             over: Notify::new(),
             store,
@@ -178,8 +183,33 @@ impl Turns {
         }
     }
 
+    /// Keeps a shim ready while turns are run, for as long as the daemon lives. Without turns there is none.
+    pub async fn run_spares(self) {
+        let mut stands = false;
+        loop {
+            tokio::select! {
+                () = self.0.spare.notified() => stands = true,
+                () = tokio::time::sleep(SPARE_IDLE), if stands => stands = false,
+                () = self.0.stop.cancelled() => stands = false,
+            }
+            let (this, stop) = (self.clone(), self.is_closed());
+            let changed = tokio::task::spawn_blocking(move || {
+                if !stands || this.is_closed() {
+                    this.0.shims.retire();
+                } else if let Err(error) = this.0.shims.prepare(place::spare(this.0.store.home())) {
+                    tracing::warn!(%error, "no shim stands ready");
+                }
+            });
+            if changed.await.is_err() || stop {
+                return;
+            }
+        }
+    }
+
     /// Waits, not for long, until what is over has its line.
     pub async fn close(&self) {
+        let this = self.clone();
+        let _ = tokio::task::spawn_blocking(move || this.0.shims.retire()).await;
         let all = async {
             loop {
                 let over = self.0.over.notified();

@@ -24,6 +24,8 @@ const JSON_MAX: u64 = 16 * 1024 * 1024;
 const REPLY_HEAD: u64 = 64 * 1024;
 /// What begins the name of a folder that is being removed.
 const GOING: &str = ".going-";
+/// What begins the name of a folder that is to become a turn's.
+const SPARE: &str = ".spare-";
 
 /// Makes `turns/run`.
 pub fn prepare(home: &Home) -> Result<(), FolderError> {
@@ -40,16 +42,48 @@ fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Makes the folder of a turn with what its shim is to do.
 pub fn make(folder: &Path, spec: &Spec, prompt: Option<&[u8]>) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(folder)?;
-    let made = (|| {
-        if let Some(prompt) = prompt {
-            create(&folder.join(PROMPT), prompt)?;
-        }
-        create(&folder.join(SPEC), &serde_json::to_vec(spec).expect("a spec is plain data"))
-    })();
+    let made = fill(folder, spec, prompt);
     if made.is_err() {
         let _ = std::fs::remove_dir_all(folder);
     }
     made
+}
+
+fn fill(folder: &Path, spec: &Spec, prompt: Option<&[u8]>) -> io::Result<()> {
+    if let Some(prompt) = prompt {
+        create(&folder.join(PROMPT), prompt)?;
+    }
+    create(&folder.join(SPEC), &serde_json::to_vec(spec).expect("a spec is plain data"))
+}
+
+/// The same, of a folder in which a shim stands ready. It is a turn's from one moment to the next.
+#[cfg(target_os = "linux")]
+pub fn give(spare: &Path, folder: &Path, spec: &Spec, prompt: Option<&[u8]>) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    fill(spare, spec, prompt)?;
+    Ok(renameat_with(CWD, spare, CWD, folder, RenameFlags::NOREPLACE)?)
+}
+
+/// Without a rename that replaces nothing a turn could get the folder of another.
+#[cfg(not(target_os = "linux"))]
+pub fn give(_: &Path, _: &Path, _: &Spec, _: Option<&[u8]>) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// A folder for a shim that stands ready.
+pub fn spare(home: &Home) -> PathBuf {
+    home.turns().join("run").join(format!("{SPARE}{}", TurnId::now()))
+}
+
+/// Removes the folders in which shims of an earlier daemon stood ready.
+pub fn clear_spares(home: &Home) -> io::Result<()> {
+    for entry in std::fs::read_dir(home.turns().join("run"))? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(SPARE) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(())
 }
 
 /// What the shim was told; an error of kind `NotFound` where the folder was not finished, and no shim was started in it.

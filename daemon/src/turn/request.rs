@@ -31,6 +31,8 @@ pub struct Request {
     pub purpose: Purpose,
     /// Where who asks is.
     pub caller: Caller,
+    /// An empty reply of a plain program has its outcome, `silent`, without anybody's word.
+    pub empty_is_silent: bool,
     /// Windows that were asked for.
     pub policy: Asked,
     /// The session's own budget, in milliseconds.

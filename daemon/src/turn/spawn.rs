@@ -1,26 +1,33 @@
 //! Where shims come from: a server that is started with the first turn, and whose copies they are. It is this very program,
 //! also where its file was replaced or deleted since the daemon started, and it is started without anything between fork
 //! and exec, so that a large daemon is not copied for it.
+//!
+//! One shim stands ready while turns are run: it has all that it needs but the turn itself, in a folder that becomes the
+//! turn's by its new name.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::shim::server::{self, Wanted};
+use crate::shim::server::{self, GO, READY, Wanted};
 
 /// How long a server may take for one shim.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long one that stood ready may take to go.
+const LEAVE: Duration = Duration::from_secs(1);
 
 /// How shims are started.
 #[derive(Debug)]
 pub struct Shims {
     program: PathBuf,
     server: Mutex<Option<Server>>,
+    spare: Mutex<Option<Spare>>,
 }
 
 #[derive(Debug)]
@@ -29,24 +36,69 @@ struct Server {
     socket: UnixStream,
 }
 
+/// A shim that stands ready.
+#[derive(Debug)]
+pub struct Spare {
+    /// Its folder, which is to become that of a turn.
+    pub folder: PathBuf,
+    link: UnixStream,
+}
+
 impl Shims {
     /// By this process's own program.
     pub fn own() -> io::Result<Self> {
         // What this names is what runs, whatever has its name by now.
         let own = Path::new("/proc/self/exe");
         let program = if own.exists() { own.to_owned() } else { std::env::current_exe()? };
-        Ok(Self { program, server: Mutex::default() })
+        Ok(Self { program, server: Mutex::default(), spare: Mutex::default() })
     }
 
-    /// Starts one in the folder of a turn, with exactly this environment, which it gives on. Gives our end of its
-    /// connection. After an error a shim may have been started all the same.
-    pub fn spawn(&self, folder: &Path, environment: Vec<(String, String)>) -> io::Result<UnixStream> {
+    /// Starts one in the folder of a turn, with an environment that it gives on exactly so. Gives our end of its connection.
+    /// After an error a shim may have been started all the same.
+    pub fn spawn(&self, wanted: &Wanted) -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
         self.ask(&OwnedFd::from(theirs))?;
         ours.set_write_timeout(Some(PATIENCE))?;
-        server::tell(&ours, &Wanted { folder: folder.to_owned(), environment })?;
+        server::tell(&ours, wanted)?;
         ours.set_write_timeout(None)?;
         Ok(ours)
+    }
+
+    /// Has one stand ready in a folder of this name, where none does.
+    pub fn prepare(&self, folder: PathBuf) -> io::Result<()> {
+        let mut spare = self.spare();
+        if spare.is_none() {
+            let link = self.spawn(&Wanted::Spare { folder: folder.clone() })?;
+            *spare = Some(Spare { folder, link });
+        }
+        Ok(())
+    }
+
+    /// The one that stands ready, if it does by now.
+    pub fn take(&self) -> Option<Spare> {
+        let mut spare = self.spare();
+        let mut found = spare.take()?;
+        let mut byte = [0];
+        match found.link.set_nonblocking(true).and_then(|()| found.link.read(&mut byte)) {
+            Ok(1) if byte == [READY] => found.link.set_nonblocking(false).ok().map(|()| found),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                *spare = Some(found);
+                None
+            }
+            // It is gone.
+            _ => None,
+        }
+    }
+
+    /// Sends the one that stands ready home, and waits until it and its folder are gone.
+    pub fn retire(&self) {
+        if let Some(spare) = self.spare().take() {
+            spare.retire();
+        }
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Option<Spare>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ask(&self, link: &OwnedFd) -> io::Result<()> {
@@ -59,6 +111,29 @@ impl Shims {
             }
         }
         server::ask(&mut server.insert(Server::start(&self.program)?).socket, link)
+    }
+}
+
+impl Spare {
+    /// Tells it what its turn is to be.
+    pub fn tell(&self, wanted: &Wanted) -> io::Result<()> {
+        self.link.set_write_timeout(Some(PATIENCE))?;
+        server::tell(&self.link, wanted)
+    }
+
+    /// Has it begin: its folder has become the turn's.
+    pub fn begin(mut self) -> io::Result<UnixStream> {
+        self.link.write_all(&[GO])?;
+        self.link.set_write_timeout(None)?;
+        Ok(self.link)
+    }
+
+    /// Sends it home. What it leaves, if it does not go, the next start removes.
+    pub fn retire(mut self) {
+        let ended = self.link.set_nonblocking(false).and_then(|()| self.link.shutdown(Shutdown::Write));
+        if ended.and_then(|()| self.link.set_read_timeout(Some(LEAVE))).is_ok() {
+            let _ = io::copy(&mut self.link, &mut io::sink());
+        }
     }
 }
 

@@ -50,7 +50,8 @@ impl Turns {
         };
         let environment = env::build(&request.env, adapter.env, &config.env_pass, &told)?;
         let folder = self.0.store.home().turn(spec.turn);
-        let (turn, orders) = Turn::new(spec, folder, 0, request.caller, Stage::Starting);
+        let (turn, orders) =
+            Turn::new(spec, folder, 0, request.caller, Stage::Starting, request.empty_is_silent);
         // The last look and the first entry are one: the same id twice is one turn.
         let found = {
             let mut memory = self.memory();

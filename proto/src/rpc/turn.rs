@@ -42,6 +42,10 @@ pub struct TurnRun {
     /// Who names the outcome of a run that succeeds.
     #[serde(default)]
     pub hold: Hold,
+    /// A reply of `command` that is empty needs no `turn.finish`: where the program ended well and wrote nothing at all, the
+    /// daemon names the outcome `silent` before it answers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub empty_is_silent: bool,
     /// The prompt.
     #[serde(default)]
     pub prompt: Option<String>,

@@ -263,10 +263,16 @@ pub enum Order {
         /// Why.
         why: Trigger,
     },
+    /// The turn's line is written, so that nothing more of a settled turn has to be there after a loss of power; the shim
+    /// need not wait for the disk, and goes.
+    Leave {
+        /// The folder is kept: the shim waits for the disk first.
+        keep: bool,
+    },
 }
 
 /// A line from a shim to the daemon.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", deny_unknown_fields)]
 pub enum News {
     /// The process runs.
@@ -275,5 +281,9 @@ pub enum News {
         pid: i32,
     },
     /// The result is in its place.
-    Settled,
+    Settled {
+        /// What stands in it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        found: Option<Box<Found>>,
+    },
 }

@@ -447,6 +447,7 @@ fn request(
         event_type: Some("message".to_owned()),
         purpose: Purpose::Queue { messages: messages.iter().map(|m| m.id).collect() },
         caller: Caller::Elsewhere,
+        empty_is_silent: false,
         policy: Asked::default(),
         budget_ms: None,
         input: Input::Messages(messages),

@@ -26,13 +26,13 @@ use crate::cli::{Cli, Command, Global, Outcome};
 use crate::context::Context;
 use crate::fault::CommandError;
 use crate::input::TextOptions;
-use crate::link::as_caller;
+use crate::link::{as_caller, unreachable};
 
 /// Longest prompt: with the rest of the call it fits into a request.
 const PROMPT_MAX: usize = 2 * 1024 * 1024;
 
 /// Options of `turn run`.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[command(after_help = "\
 The output is printed when the turn has ended, to the byte. The exit is the
 program's own (1 where that is 0 and the turn failed or was refused), 124 the
@@ -130,8 +130,22 @@ pub fn direct(args: &[OsString]) -> Option<Cli> {
     if words != ["turn", "run"] {
         return None;
     }
+    if let Some(command) = bare(args) {
+        let run = RunArgs { command, ..RunArgs::default() };
+        return Some(Cli { global: Global::default(), command: Some(Command::Turn(TurnArgs::of_run(run))) });
+    }
     let Direct { global, run } = Direct::try_parse_from(&args[2..]).ok()?;
     Some(Cli { global, command: Some(Command::Turn(TurnArgs::of_run(run))) })
+}
+
+/// The program of a command line that says nothing else: for that no parser is built at all, which would cost as much as
+/// the rest of the client's work.
+fn bare(args: &[OsString]) -> Option<Vec<String>> {
+    let [_, _, _, end, command @ ..] = args else { return None };
+    if end != "--" {
+        return None;
+    }
+    command.iter().map(|word| word.to_str().map(str::to_owned)).collect()
 }
 
 /// Runs.
@@ -151,8 +165,13 @@ pub fn run(args: RunArgs, context: &mut Context) -> Outcome {
     }
     let held = args.hold;
     let id = TurnId::now();
+    let mut link = context.daemon().map_err(ours)?;
+    if args.prompt.is_none() && !args.text.is_given() {
+        // The daemon looks at who calls while this writes down what for.
+        link.connect().map_err(|error| ours(unreachable(&error)))?;
+    }
     let request = request(args, id, context)?;
-    let waited = waiting::Waiting::new(context, id)?.run(&request);
+    let waited = waiting::Waiting::new(context, id)?.run(&request, link);
     let (ended, link) = waited.map_err(ours)?;
     reply::hand_over(ended, held, link, context).map_err(ours)
 }
@@ -190,6 +209,8 @@ fn request(args: RunArgs, id: TurnId, context: &Context) -> Result<TurnRun, Comm
             backstop_ms: args.backstop,
         },
         hold: if args.hold { Hold::Id } else { Hold::Connection },
+        // An object is written in any case.
+        empty_is_silent: !args.hold && !context.printer.is_json(),
         prompt,
         argv: args.command,
         dir: Some(dir),
@@ -209,6 +230,8 @@ mod tests {
     fn the_short_way_reads_what_the_long_one_reads() {
         for line in [
             "turn run -- true",
+            "turn run -- make test -- --json",
+            "turn run --",
             "turn run --json --timeout 10m --stall 0 --seat a -- make test --json",
             "turn run --adapter claude --as api -",
             "turn run --hold --body-file x --adapter codex",

@@ -66,8 +66,7 @@ impl<'a> Waiting<'a> {
     }
 
     /// Runs the turn and waits for its end. The connection comes along: it is the one that the turn is held for.
-    pub fn run(mut self, request: &TurnRun) -> Result<(Ended, Link), CommandError> {
-        let mut link = self.context.daemon()?;
+    pub fn run(mut self, request: &TurnRun, mut link: Link) -> Result<(Ended, Link), CommandError> {
         // As long as nothing was asked for, a signal ends this process as it ends any.
         link.connect().map_err(|e| unreachable(&e))?;
         self.ears.signals.hold_back().map_err(|e| CommandError::io("signals", &e))?;
