@@ -71,7 +71,7 @@ impl Kernel {
     pub fn kilobytes(&self, key: &str) -> f64 {
         let status = self.read("status");
         let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
-        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(f64::NAN)
+        line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(f64::NAN)
     }
 
     /// Memory that is its alone, in kB.

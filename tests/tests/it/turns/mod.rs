@@ -9,4 +9,5 @@ mod log;
 mod outcomes;
 mod places;
 pub mod scene;
+mod spare;
 mod typed;
