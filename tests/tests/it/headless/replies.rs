@@ -8,6 +8,7 @@ use minder_tests::files;
 use minder_tests::process::Process;
 
 use super::{folder, lines, session, until, written};
+use crate::turns::scene::folders;
 use crate::world::{LIMIT, World, must, ran};
 
 #[test]
@@ -31,7 +32,7 @@ fn a_message_is_answered_by_the_turn_that_it_starts() {
     assert_eq!(told, 1);
     assert!(w.queue().is_empty());
     let run = world.home().turns().join("run");
-    files::wait_for(&run, LIMIT, || run.read_dir().unwrap().next().is_none().then_some(())).unwrap();
+    files::wait_for(&run, LIMIT, || folders(&world).is_empty().then_some(())).unwrap();
 }
 
 #[test]
@@ -118,8 +119,7 @@ fn f6_a_turn_of_a_queue_goes_on_without_a_daemon_and_is_answered_once() {
     daemon.kill();
     // It ends while nobody is there.
     std::fs::write(&gate, "go\n").unwrap();
-    let run = world.home().turns().join("run");
-    let result = run.read_dir().unwrap().next().unwrap().unwrap().path().join("result.json");
+    let result = folders(&world)[0].join("result.json");
     files::wait_for(&result, LIMIT, || result.exists().then_some(())).unwrap();
     let _daemon = world.start();
     let line = &lines(&world, "w", 1)[0];

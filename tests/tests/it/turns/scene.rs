@@ -128,6 +128,14 @@ pub fn line_of(world: &World, turn: TurnId) -> Line {
     lines.into_iter().next().expect("there is one")
 }
 
+/// The folders of turns. What stands ready for one is none.
+pub fn folders(world: &World) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(world.home().turns().join("run")).unwrap();
+    let is_turn =
+        |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().parse::<TurnId>().is_ok());
+    entries.map(|entry| entry.unwrap().path()).filter(is_turn).collect()
+}
+
 /// Waits until the folder of a turn is gone.
 pub fn wait_gone(world: &World, turn: TurnId) {
     let folder = world.home().turn(turn);
