@@ -203,6 +203,7 @@ mod tests {
                 segment: 1,
                 offset: 77,
                 expires: None,
+                hops: 0,
             }),
         }
     }

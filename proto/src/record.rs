@@ -80,6 +80,9 @@ pub struct SessionRecord {
     /// The conversation is being compacted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compacting: bool,
+    /// Since when, or since when it was last; unknown where an older build wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacting_since: Option<Stamp>,
     /// The turn that runs, as far as hooks told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<RunningTurn>,
@@ -289,6 +292,9 @@ pub struct RunningTurn {
     /// A checksum of that call's input: the end of another call of the same tool is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog_input: Option<u32>,
+    /// When it was opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialog_since: Option<Stamp>,
     /// Messages that were seen in this turn: its final text answers them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<SeenMessage>,
@@ -409,6 +415,14 @@ pub struct Brief {
     /// Not given after this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Stamp>,
+    /// Notices and messages between it and a person's act; none where an older build wrote it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u8,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(number: &u8) -> bool {
+    *number == 0
 }
 
 /// `cursors.json`, or a follower's file.

@@ -162,6 +162,7 @@ mod tests {
             segment: 1,
             offset: 0,
             expires: None,
+            hops: 0,
         };
         QueueLine { brief: Some(brief), ..line(n, Receipt::Queued) }
     }

@@ -2,9 +2,10 @@
 //! what its model saw. That a hook ran and printed is none.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use minder_proto::envelope;
 use minder_proto::error::Fault;
@@ -13,6 +14,7 @@ use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::queue;
 use minder_proto::record::{SessionRecord, TurnEnd};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::Delivery;
 use super::hand::{POINTER, POINTER_SEEN};
@@ -21,6 +23,9 @@ use crate::store::Txn;
 
 /// How much of a transcript is looked through at most, in bytes from its end.
 const LOOK_BACK: u64 = 8 * 1024 * 1024;
+
+/// How long a look is waited for: a disk that does not answer holds up no other session.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How far a transcript was looked through.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +47,7 @@ impl Transcript {
     /// shows none.
     pub fn look(&mut self, wanted: &[MessageId]) -> Vec<(MessageId, bool)> {
         let mut found = Vec::new();
-        let Ok(mut file) = File::open(&self.path) else { return found };
+        let Ok(mut file) = open(&self.path) else { return found };
         let len = file.metadata().map_or(0, |m| m.len());
         if len < self.offset {
             self.offset = 0; // another file under this name
@@ -51,25 +56,52 @@ impl Transcript {
         if file.seek(SeekFrom::Start(self.offset)).is_err() {
             return found;
         }
-        let mut reader = BufReader::new(file);
+        let mut reader = BufReader::new(file).take(LOOK_BACK);
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
             if line.last() != Some(&b'\n') {
                 break; // still being written
             }
             self.offset += line.len() as u64;
-            let text = String::from_utf8_lossy(&line);
-            let here = wanted.iter().filter(|id| envelope::shows(&text, **id));
-            let mut here: Vec<(MessageId, bool)> =
-                here.map(|id| (*id, envelope::points_at(&text, *id))).collect();
-            if !here.is_empty() && serde_json::from_slice(&line).is_ok_and(|v| is_evidence(&v)) {
-                found.append(&mut here);
-            }
+            found.append(&mut shown(&line, wanted));
             line.clear();
         }
         found.sort_unstable();
         found.dedup();
         found
+    }
+}
+
+/// Opens a transcript to be read. Its path is a harness's word: what is no file, and may never end or never begin, is not
+/// opened. It may be a link to one.
+fn open(path: &Path) -> io::Result<File> {
+    if path.metadata()?.is_file() { File::open(path) } else { Err(io::ErrorKind::InvalidData.into()) }
+}
+
+/// The ids of `wanted` that a line shows, and whether as a pointer, if it is evidence.
+fn shown(line: &[u8], wanted: &[MessageId]) -> Vec<(MessageId, bool)> {
+    let text = String::from_utf8_lossy(line);
+    if !wanted.iter().any(|id| text.contains(&id.short())) {
+        return Vec::new();
+    }
+    let Ok(line) = serde_json::from_slice::<Value>(line) else { return Vec::new() };
+    if !is_evidence(&line) {
+        return Vec::new();
+    }
+    let mut texts = Vec::new();
+    texts_of(&line, &mut texts);
+    let pointer = |id: &MessageId| texts.iter().any(|text| envelope::points_at(text, *id));
+    let there = wanted.iter().filter(|id| texts.iter().any(|text| envelope::shows(text, **id)));
+    there.map(|id| (*id, pointer(id))).collect()
+}
+
+/// Every text in a line.
+fn texts_of<'a>(value: &'a Value, into: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => into.push(text),
+        Value::Array(items) => items.iter().for_each(|item| texts_of(item, into)),
+        Value::Object(fields) => fields.values().for_each(|field| texts_of(field, into)),
+        _ => {}
     }
 }
 
@@ -83,20 +115,26 @@ impl Delivery {
             .ok()
             .flatten();
         if let Some(path) = path {
-            self.watch_transcript(session, Path::new(&path));
+            self.watch_transcript(session, path.into()).await;
         }
     }
 
     /// The same, where the path is known.
-    pub fn watch_transcript(&self, session: SessionId, path: &Path) {
-        let mut memory = self.memory();
-        let known = memory.transcripts.get(&session).is_some_and(|t| t.path == path);
-        if !known {
-            memory.transcripts.insert(session, Transcript::at_end(path));
+    pub async fn watch_transcript(&self, session: SessionId, path: PathBuf) {
+        if self.memory().transcripts.get(&session).is_some_and(|t| t.path == path) {
+            return;
+        }
+        let end = tokio::task::spawn_blocking(move || Transcript::at_end(&path));
+        if let Ok(Ok(transcript)) = timeout(PATIENCE, end).await {
+            let mut memory = self.memory();
+            let known = memory.transcripts.get(&session).is_some_and(|t| t.path == transcript.path);
+            if !known {
+                memory.transcripts.insert(session, transcript);
+            }
         }
     }
 
-    /// Marks as seen what the transcript shows by now.
+    /// Marks as seen what the transcript shows by now. A look that takes long goes on without whoever asked for it.
     pub async fn look_for_evidence(self: &Arc<Self>, session: SessionId) {
         let found = self
             .store
@@ -116,7 +154,23 @@ impl Delivery {
             self.memory().transcripts.remove(&session);
             return;
         }
-        let path = PathBuf::from(path);
+        if self.memory().blind.contains(&session) {
+            return; // the last look has not come back
+        }
+        let this = Arc::clone(self);
+        let mut look = tokio::spawn(async move { this.look_through(session, path.into(), out).await });
+        if timeout(PATIENCE, &mut look).await.is_err() {
+            tracing::warn!(%session, "its transcript cannot be read: the disk does not answer");
+            self.memory().blind.insert(session);
+            let this = Arc::clone(self);
+            tokio::spawn(async move {
+                let _ = look.await;
+                this.memory().blind.remove(&session);
+            });
+        }
+    }
+
+    async fn look_through(&self, session: SessionId, path: PathBuf, wanted: Vec<MessageId>) {
         // After a restart nothing is known of how far it was read: the end of it is looked through.
         let mut transcript = self
             .memory()
@@ -125,7 +179,7 @@ impl Delivery {
             .filter(|t| t.path == path)
             .unwrap_or(Transcript { path, offset: 0 });
         let looked = tokio::task::spawn_blocking(move || {
-            let seen = transcript.look(&out);
+            let seen = transcript.look(&wanted);
             (transcript, seen)
         })
         .await;
@@ -304,6 +358,14 @@ mod tests {
             file.write_all(line.as_bytes()).unwrap();
             assert_eq!(transcript.look(&[id, other]) == [(id, false)], seen, "{line}");
         }
+        // A text that quotes another's envelope shows its own only.
+        let quote = format!(
+            "[minder] message {} (to its end line) from …\\n\\n{text}\\n[minder] end of {}",
+            other.short(),
+            other.short()
+        );
+        file.write_all(format!("{{\"type\":\"user\",\"message\":\"{quote}\"}}\n").as_bytes()).unwrap();
+        assert_eq!(transcript.look(&[id, other]), [(other, false)]);
         // Half a line is not there yet.
         let whole = format!("{{\"type\":\"user\",\"message\":\"{text}\"}}\n");
         file.write_all(&whole.as_bytes()[..whole.len() - 5]).unwrap();
@@ -313,5 +375,11 @@ mod tests {
         assert!(transcript.look(&[id]).is_empty(), "each line is looked at once");
         std::fs::remove_file(&path).unwrap();
         assert!(transcript.look(&[id]).is_empty());
+        // What never ends, or never begins, is nobody's transcript.
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for path in [path.as_path(), Path::new("/dev/zero"), dir.path()] {
+            let mut other = Transcript { path: path.to_owned(), offset: 0 };
+            assert!(other.look(&[id]).is_empty(), "{}", path.display());
+        }
     }
 }

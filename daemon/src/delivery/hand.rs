@@ -201,6 +201,7 @@ mod tests {
                 segment: 1,
                 offset: 0,
                 expires: None,
+                hops: 0,
             }),
             receipt: Receipt::Queued,
             reason: None,

@@ -78,6 +78,8 @@ struct Memory {
     /// Since when a message has waited for the end of a compaction.
     compacting: HashMap<SessionId, Instant>,
     transcripts: HashMap<SessionId, evidence::Transcript>,
+    /// Sessions whose transcripts have not been read yet, long after they were opened.
+    blind: HashSet<SessionId>,
     answers: answers::Answers,
     /// Messages that somebody waited for until their session's process ended.
     cut: HashMap<SessionId, Vec<replaced::Cut>>,

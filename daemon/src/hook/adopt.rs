@@ -65,12 +65,7 @@ pub fn session_of(
     if let Some(id) = bound {
         return known(txn, id, payload, heard, process, origin);
     }
-    let runs = match origin {
-        Origin::Peer(ancestry) => Some(ancestry.harness().map(|a| a.runs).unwrap_or_default()),
-        Origin::Spooled(_) => {
-            process.as_ref().and_then(|p| Ancestry::of(Some(p.pid)).harness().map(|a| a.runs))
-        }
-    };
+    let runs = runs_of(process.as_ref(), origin);
     let shared = runs == Some(Runs::Shared);
     if let Some(id) = by_token(txn, harness, env, origin).filter(|_| !matches!(heard, Heard::Ends(_))) {
         let why = if let Heard::Begins { source } = heard { source } else { "startup" };
@@ -263,6 +258,16 @@ fn by_token(txn: &Txn<'_>, harness: &str, env: &HookEnv, origin: &Origin) -> Opt
     record.live_binding().is_none_or(|b| b.since < at).then_some(id)
 }
 
+/// How the harness of a hook runs. None where nothing of it can be seen.
+fn runs_of(process: Option<&Process>, origin: &Origin) -> Option<Runs> {
+    match origin {
+        Origin::Peer(ancestry) if ancestry.iter().next().is_some() => {
+            Some(ancestry.harness().map(|a| a.runs).unwrap_or_default())
+        }
+        _ => process.and_then(|p| Ancestry::of(Some(p.pid)).harness().map(|a| a.runs)),
+    }
+}
+
 /// Whether somebody sits at a conversation, for all that is known. Claude Code says it to its hooks; of the others the
 /// process tells, and of one that cannot be seen any more nothing does.
 fn attended(harness: &str, env: &HookEnv, runs: Option<Runs>) -> bool {
@@ -284,4 +289,22 @@ fn wanted(txn: &Txn<'_>, payload: &Payload, attended: bool) -> bool {
         .as_ref()
         .is_some_and(|cwd| adopt.ignore.iter().any(|d| std::path::Path::new(cwd).starts_with(d)));
     mode && !ignored
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_said_to_sit_where_nothing_can_be_seen() {
+        let unseen = [Origin::Peer(Ancestry::default()), Origin::Spooled(Stamp::now())];
+        let env = HookEnv::default();
+        for origin in unseen {
+            let runs = runs_of(None, &origin);
+            assert!(!attended("codex", &env, runs) && !attended("gemini", &env, runs), "{origin:?}");
+            assert!(attended("claude", &env, runs), "it says so itself where nobody does: {origin:?}");
+        }
+        let seen = Origin::Peer(Ancestry::of(i32::try_from(std::process::id()).ok()));
+        assert!(attended("codex", &env, runs_of(None, &seen)));
+    }
 }

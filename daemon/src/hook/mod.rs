@@ -12,10 +12,10 @@ use minder_proto::record::Process;
 use minder_proto::rpc::{Adopt, AdoptAnswer, HookAnswer, HookEnv, HookEvent, HookWait};
 use minder_proto::stamp::Stamp;
 
-use crate::delivery::Delivery;
 use crate::delivery::evidence::may_be_there;
 use crate::delivery::mailbox::give_back;
 use crate::delivery::waiters::PATIENCE;
+use crate::delivery::{self, Delivery};
 use crate::host::upkeep::Signs;
 use crate::identity::Ancestry;
 use crate::session;
@@ -110,6 +110,9 @@ impl Hooks {
                     return Ok(react::Reaction::default());
                 };
                 session::came_up(txn, session)?;
+                // One that nobody chose a channel for is reached through its hooks from the first one on.
+                let way = delivery::way_of_hooks(&txn.session(session)?.record);
+                session::hook_heard(txn, session, way)?;
                 let at = react::At { files, told: &told, said: origin.said() };
                 let reaction = react::react(txn, session, at, heard)?;
                 if !txn.is_unchanged() {
@@ -125,7 +128,7 @@ impl Hooks {
         if let Some(session) = done.session {
             self.signs.note(session, Stamp::now());
             if let Some(path) = &transcript {
-                self.status.follow(path.as_ref());
+                self.status.follow(path.as_ref()).await;
             }
             if !done.answered.is_empty() {
                 self.delivery.answer_text(&done.answered, &done.answer);
@@ -133,7 +136,7 @@ impl Hooks {
             if !done.handed.is_empty()
                 && let Some(path) = &transcript
             {
-                self.delivery.watch_transcript(session, path.as_ref());
+                self.delivery.watch_transcript(session, path.into()).await;
             }
             if begins {
                 self.delivery.conversation_began(session);

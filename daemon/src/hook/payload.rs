@@ -1,7 +1,8 @@
 //! What harnesses give their hooks on standard input, in the names of Claude Code, and what of it minder hears. A shape
 //! that is not the harness's own is another program's: silence.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::dialect::{self, Dialect, Event, Means};
@@ -12,29 +13,48 @@ use super::first_words;
 #[serde(default)]
 pub struct Payload {
     /// The conversation.
+    #[serde(deserialize_with = "lenient")]
     pub session_id: String,
     /// Which event.
+    #[serde(deserialize_with = "lenient")]
     pub hook_event_name: String,
     /// Where the conversation is written.
+    #[serde(deserialize_with = "lenient")]
     pub transcript_path: Option<String>,
     /// Its working directory.
+    #[serde(deserialize_with = "lenient")]
     pub cwd: Option<String>,
     /// The turn; the same for all its events.
+    #[serde(deserialize_with = "lenient")]
     pub prompt_id: Option<String>,
     /// Set in a sub-agent's events.
+    #[serde(deserialize_with = "any_text")]
     pub agent_id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     source: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     prompt: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     tool_name: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     tool_input: Option<Value>,
+    #[serde(deserialize_with = "lenient")]
     stop_hook_active: bool,
+    #[serde(deserialize_with = "lenient")]
     last_assistant_message: Option<String>,
+    #[serde(deserialize_with = "tasks")]
     background_tasks: Vec<Task>,
+    #[serde(deserialize_with = "lenient")]
     error: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     reason: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     notification_type: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     message: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     status: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     loop_count: u64,
 }
 
@@ -43,11 +63,35 @@ pub struct Payload {
 #[serde(default)]
 pub struct Task {
     /// Its command, where it is one.
+    #[serde(deserialize_with = "lenient")]
     pub command: Option<String>,
     /// What it is for.
+    #[serde(deserialize_with = "lenient")]
     pub description: Option<String>,
     /// `running`, or something that is over.
+    #[serde(deserialize_with = "lenient")]
     pub status: Option<String>,
+}
+
+/// A field that is `null` or of another type is as one that is not there: only a conversation and an event's name are what
+/// no event can do without.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(from: D) -> Result<T, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(from)?).unwrap_or_default())
+}
+
+/// A word of any type: that it is there says what there is to say.
+fn any_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    })
+}
+
+/// Those of a list that are tasks.
+fn tasks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Task>, D::Error> {
+    let Value::Array(list) = Value::deserialize(from)? else { return Ok(Vec::new()) };
+    Ok(list.into_iter().filter_map(|task| serde_json::from_value(task).ok()).collect())
 }
 
 /// A tool call, as far as two events of one can be told from those of another: no payload has an id of it. Without a
@@ -309,6 +353,46 @@ mod tests {
         let faked =
             json!({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"agent_id": "a1"}});
         assert!(matches!(heard(faked), Some(Heard::ToolDone(call)) if call.tool == "Bash"));
+    }
+
+    #[test]
+    fn a_field_of_another_type_costs_itself_only() {
+        let whole = json!({"session_id": "c1", "transcript_path": "/t", "cwd": "/w", "prompt_id": "p", "agent_id": null,
+            "source": "startup", "prompt": "hi", "tool_name": "Bash", "tool_input": {}, "stop_hook_active": false,
+            "last_assistant_message": "ok", "background_tasks": [{"command": "x"}], "error": "e", "reason": "r",
+            "notification_type": "n", "message": "m", "status": "s", "loop_count": 0});
+        let others = [
+            json!(null),
+            json!(7),
+            json!(-1.5),
+            json!(true),
+            json!("word"),
+            json!([1, {}]),
+            json!({"a": []}),
+        ];
+        for event in [
+            "SessionStart",
+            "UserPromptSubmit",
+            "PostToolUse",
+            "PermissionRequest",
+            "Stop",
+            "StopFailure",
+            "SessionEnd",
+        ] {
+            for field in whole.as_object().unwrap().keys().filter(|f| *f != "session_id") {
+                for other in &others {
+                    let mut payload = whole.clone();
+                    payload["hook_event_name"] = event.into();
+                    payload[field] = other.clone();
+                    let sub_agent = field == "agent_id" && !other.is_null();
+                    assert_eq!(read("claude", payload).is_none(), sub_agent, "{event}: {field} = {other}");
+                }
+            }
+        }
+        let tasks = json!({"hook_event_name": "Stop", "background_tasks": [7, {"command": "x", "status": null}, {"command": 7}]});
+        let Some(Heard::TurnEnd { tasks, .. }) = heard(tasks) else { panic!("an end") };
+        assert_eq!(tasks.iter().map(Task::name).collect::<Vec<_>>(), ["x", "a task"]);
+        assert!(read("claude", json!({"session_id": 7, "hook_event_name": "Stop"})).is_none());
     }
 
     #[test]

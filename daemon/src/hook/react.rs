@@ -25,6 +25,9 @@ use crate::store::{Settled, Txn};
 /// Columns of a title or note that is made of a prompt.
 const WORDS: usize = 80;
 
+/// Reasons for the end of a conversation with which its process goes on.
+const GOES_ON: [&str; 4] = ["clear", "resume", "fork", "deleted"];
+
 /// What an event led to.
 #[derive(Clone, Debug, Default)]
 pub struct Reaction {
@@ -146,11 +149,13 @@ pub fn react(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, heard: Heard) -> Resu
         Heard::Dialog { call, note } => {
             if turn::ensure(txn, id, at.prompt_id(), at.said)? {
                 let tool = if call.tool.is_empty() { "a tool" } else { &call.tool };
+                let since = Some(at.said.unwrap_or_else(|| txn.now()));
                 let note = if keeps_text(txn) { note } else { format!("permission: {tool}") };
                 txn.edit(id, |r| {
                     if let Some(turn) = &mut r.turn {
                         turn.dialog = Some(call.tool);
                         turn.dialog_input = call.input;
+                        turn.dialog_since = since;
                     }
                 })?;
                 at.declare(txn, id, Declaration::new(State::Asking, Some(note), Author::Hook))?;
@@ -159,9 +164,9 @@ pub fn react(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, heard: Heard) -> Resu
         }
         Heard::TurnEnd { active, text, tasks } => turn_end(txn, id, at, active, text, &tasks),
         Heard::TurnFailed(error) => {
-            turn::end(txn, id, at.prompt_id())?;
             let note = Some(format!("the model failed: {}", first_words(&error, WORDS)));
             at.declare(txn, id, Declaration::new(State::Error, note, Author::Hook))?;
+            turn::end(txn, id, at.prompt_id())?;
             Ok(Reaction::of(id))
         }
         Heard::Interrupted => {
@@ -169,16 +174,34 @@ pub fn react(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, heard: Heard) -> Resu
             Ok(Reaction::of(id))
         }
         Heard::Ends(reason) => {
-            turn::end(txn, id, None)?;
+            over(txn, id, at, &reason)?;
             let text = format!("the conversation ended in its process: {}", first_words(&reason, WORDS));
             txn.append(Party::Session(id), Body::Note { what: "session-end".to_owned(), text })?;
             Ok(Reaction { conversation_ended: true, ..Reaction::of(id) })
         }
         Heard::Compacting(now) => {
-            txn.edit(id, |r| r.compacting = now)?;
+            let since = Some(at.said.unwrap_or_else(|| txn.now()));
+            txn.edit(id, |r| {
+                r.compacting = now;
+                if now {
+                    r.compacting_since = since;
+                }
+            })?;
             Ok(Reaction::of(id))
         }
     }
+}
+
+/// A conversation ends in its process. Where the process ends with it, that tells of a turn that is cut short; where it
+/// goes on, nobody else does.
+fn over(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, reason: &str) -> Result<(), Fault> {
+    let record = &txn.session(id)?.record;
+    let goes_on = GOES_ON.contains(&reason) || record.process.as_ref().is_none_or(|p| p.ended.is_some());
+    if goes_on && record.turn.as_ref().is_some_and(|turn| !turn::is_silent(turn) && !turn.declared) {
+        let note = Some(format!("the conversation ended: {}", first_words(reason, WORDS)));
+        at.declare(txn, id, Declaration::new(State::Idle, note, Author::Hook))?;
+    }
+    turn::end(txn, id, None).map(|_| ())
 }
 
 /// A conversation begins: nothing runs in it, and a session that somebody is told about is told how to speak.
@@ -263,7 +286,7 @@ fn prompt(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, prompt: &str) -> Result<
         turn::begin(txn, id, turn::Beginning { prompt_id, by, cause, note, said })?;
     }
     if joins && !dialect.turn_ids {
-        answered(txn, id, at)?; // nobody is asked while they write
+        turn::answered(txn, id, at.said, None)?; // nobody is asked while they write
     }
     for entry in shown {
         evident(txn, id, entry.id, Evidence::Prompt, envelope::points_at(prompt, entry.id))?;
@@ -295,26 +318,7 @@ fn dialog_over(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, call: &ToolCall) ->
         let same = |asked: &str| asked == call.tool || asked.is_empty() || call.tool.is_empty();
         t.dialog.as_deref().is_some_and(same) && !other
     });
-    if open { answered(txn, id, at) } else { Ok(()) }
-}
-
-/// Whatever dialog was open is answered.
-fn answered(txn: &mut Txn<'_>, id: SessionId, at: At<'_>) -> Result<(), Fault> {
-    let record = &txn.session(id)?.record;
-    if record.turn.as_ref().is_none_or(|turn| turn.dialog.is_none()) {
-        return Ok(());
-    }
-    let hook_asks = record.state == State::Asking && record.state_by == Author::Hook;
-    txn.edit(id, |r| {
-        if let Some(turn) = &mut r.turn {
-            turn.dialog = None;
-            turn.dialog_input = None;
-        }
-    })?;
-    if hook_asks {
-        at.declare(txn, id, Declaration::new(State::Working, None, Author::Hook))?;
-    }
-    Ok(())
+    if open { turn::answered(txn, id, at.said, None) } else { Ok(()) }
 }
 
 /// The turn would end. What waits keeps it going, at most once for each message; else it is over.
@@ -337,12 +341,12 @@ fn turn_end(
     if !active {
         let handed = at.hand(txn, id, Boundary::TurnEnd)?;
         if !handed.ids.is_empty() {
-            answered(txn, id, at)?; // refused, or answered in a way of which no hook tells: the turn goes on
+            turn::answered(txn, id, at.said, None)?; // refused, or answered in a way of which no hook tells: the turn goes on
             return Ok(at.say(id, handed));
         }
     }
     let given = given_in_turn(txn, id)?;
-    let turn = turn::end(txn, id, at.prompt_id())?;
+    let turn = txn.session(id)?.record.turn.clone();
     let said = txn.session(id)?.record.state_seq;
     let (declared, by) = match &turn {
         Some(turn) => (turn.declared, turn.by),
@@ -367,6 +371,7 @@ fn turn_end(
         let note = Body::Note { what: ANSWER_NOTE.to_owned(), text };
         seq = Some(txn.append(Party::Session(id), note)?);
     }
+    turn::end(txn, id, at.prompt_id())?;
     let seen = turn.map(|t| t.messages).unwrap_or_default();
     let end = TurnEnd { at: at.said.unwrap_or_else(|| txn.now()), seq };
     turn::answer(txn, id, &seen, end)?;

@@ -30,8 +30,11 @@ pub fn begin(txn: &mut Txn<'_>, id: SessionId, beginning: Beginning) -> Result<(
     let Beginning { prompt_id, by, cause, note, said } = beginning;
     let since = said.unwrap_or_else(|| txn.now());
     let brief = cause.and_then(|m| txn.session(id).ok()?.inbox.queue.get(m)?.brief.clone());
+    let hops = match by {
+        TurnOrigin::Notice | TurnOrigin::Message => brief.as_ref().map_or(0, |b| b.hops).saturating_add(1),
+        _ => 0,
+    };
     let notice_about = brief.and_then(|b| b.about).filter(|_| by == TurnOrigin::Notice);
-    let hops = u8::from(matches!(by, TurnOrigin::Notice | TurnOrigin::Message));
     txn.edit(id, |r| {
         r.compacting = false;
         r.turn = Some(RunningTurn {
@@ -42,6 +45,7 @@ pub fn begin(txn: &mut Txn<'_>, id: SessionId, beginning: Beginning) -> Result<(
             declared: false,
             dialog: None,
             dialog_input: None,
+            dialog_since: None,
             messages: Vec::new(),
             notice_about,
             hops,
@@ -77,7 +81,38 @@ pub fn ensure(
     Ok(true)
 }
 
-/// The turn is over: what was seen in it is answered. Gives the turn, if one ran, and the messages.
+/// Whatever dialog was open is answered.
+pub fn answered(
+    txn: &mut Txn<'_>,
+    id: SessionId,
+    said: Option<Stamp>,
+    proof: Option<&str>,
+) -> Result<(), Fault> {
+    let record = &txn.session(id)?.record;
+    if record.turn.as_ref().is_none_or(|turn| turn.dialog.is_none()) {
+        return Ok(());
+    }
+    let hook_asks = record.state == State::Asking && record.state_by == Author::Hook;
+    txn.edit(id, |r| {
+        if let Some(turn) = &mut r.turn {
+            turn.dialog = None;
+            turn.dialog_input = None;
+            turn.dialog_since = None;
+        }
+    })?;
+    if hook_asks {
+        let proof = proof.map(str::to_owned);
+        declare(
+            txn,
+            id,
+            Declaration { proof, said, ..Declaration::new(State::Working, None, Author::Hook) },
+        )?;
+    }
+    Ok(())
+}
+
+/// The turn is over. Gives the turn, if one ran. What is said of its end is said before: while it is known what brought the
+/// turn about, and how far from a person's act it is.
 pub fn end(
     txn: &mut Txn<'_>,
     id: SessionId,
@@ -113,14 +148,18 @@ pub fn interrupted(
     if prompt_id.is_some() && running.prompt_id.is_some() && running.prompt_id.as_ref() != prompt_id {
         return Ok(());
     }
-    let ended = end(txn, id, prompt_id)?;
-    if ended.is_some_and(|t| t.by == TurnOrigin::Notice && t.dialog.is_none()) {
-        return Ok(()); // it had said nothing at its beginning
+    if !is_silent(running) {
+        let idle = Declaration {
+            proof: proof.map(str::to_owned),
+            said,
+            ..Declaration::new(State::Idle, Some("interrupted".to_owned()), Author::Hook)
+        };
+        declare(txn, id, idle)?;
     }
-    let idle = Declaration {
-        proof: proof.map(str::to_owned),
-        said,
-        ..Declaration::new(State::Idle, Some("interrupted".to_owned()), Author::Hook)
-    };
-    declare(txn, id, idle).map(|_| ())
+    end(txn, id, prompt_id).map(|_| ())
+}
+
+/// True where nothing was said at a turn's beginning, so that nothing is to be said at its end.
+pub fn is_silent(turn: &RunningTurn) -> bool {
+    turn.by == TurnOrigin::Notice && turn.dialog.is_none()
 }

@@ -59,6 +59,7 @@ pub fn mend(events: &[Placed], bytes: &[u8], closed: bool) -> Mended {
             segment: placed.segment,
             offset: placed.offset,
             expires: message.expires,
+            hops: message.hops,
         };
         let first = QueueLine {
             at: lines.first().map_or(placed.event.at, |l| l.at),

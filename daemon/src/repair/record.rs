@@ -105,6 +105,7 @@ pub fn rebuild(id: SessionId, timeline: &Mended, label: Option<String>, now: Sta
         incarnation: 0,
         process: None,
         compacting: false,
+        compacting_since: None,
         turn: None,
         last_turn: None,
         last_end: None,

@@ -8,10 +8,8 @@ use minder_proto::rpc::{Adopt, HookAnswer, HookEvent, HookWait};
 
 use super::context::Context;
 use super::method;
-use crate::delivery;
 use crate::hook;
 use crate::identity::{Ancestry, has_ended};
-use crate::session;
 
 /// Registers the family.
 pub fn register(module: &mut RpcModule<Context>) {
@@ -34,18 +32,7 @@ pub fn register(module: &mut RpcModule<Context>) {
     });
 }
 
-/// One event. A session that nobody chose a channel for is reached through its hooks from the first one on.
+/// One event.
 pub(super) async fn event(ctx: &Context, call: HookEvent, origin: hook::Origin) -> Result<HookAnswer, Fault> {
-    if let (Some(conversation), None) = (call.payload["session_id"].as_str(), &call.env.turn) {
-        let (harness, conversation) = (call.harness.clone(), conversation.to_owned());
-        let waiting = ctx.store.read(move |state| {
-            let id = state.by_binding(&harness, &conversation)?;
-            state.session(id).filter(|s| s.record.until_hook).map(|s| s.record.clone())
-        });
-        if let Some(record) = waiting.await? {
-            let way = delivery::way_of_hooks(&record);
-            ctx.store.write(move |txn| session::hook_heard(txn, record.id, way)).await?;
-        }
-    }
     ctx.hooks.event(call, origin).await
 }

@@ -105,6 +105,7 @@ pub fn create(txn: &mut Txn<'_>, born: Born) -> Result<SessionId, Fault> {
         incarnation: 0,
         process: born.process,
         compacting: false,
+        compacting_since: None,
         turn: None,
         last_turn: None,
         last_end: None,

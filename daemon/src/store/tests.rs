@@ -39,6 +39,7 @@ fn record(label: &str) -> SessionRecord {
         incarnation: 0,
         process: None,
         compacting: false,
+        compacting_since: None,
         turn: None,
         last_turn: None,
         last_end: None,

@@ -8,7 +8,9 @@ use minder_proto::config::Config;
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::{Body, Event, Message, Receipt};
 use minder_proto::id::{MessageId, Party, SessionId};
-use minder_proto::record::{Brief, ClosedLine, KeyLine, Process, QueueLine, SessionRecord, Watcher};
+use minder_proto::record::{
+    Brief, ClosedLine, KeyLine, Process, QueueLine, RunningTurn, SessionRecord, Watcher,
+};
 use minder_proto::stamp::Stamp;
 use minder_proto::timeline::{self, Tail};
 use minder_proto::trial;
@@ -31,6 +33,8 @@ pub struct Appended {
     pub party: Party,
     /// The line.
     pub event: Event,
+    /// The turn that ran in the session when a state line was appended: the rest of the mutation may end it.
+    pub turn: Option<RunningTurn>,
 }
 
 /// Adds to somebody else's commit: pure functions from a change and the state to more changes, so that what
@@ -254,7 +258,10 @@ impl<'a> Txn<'a> {
         tail.len += line.len() as u64;
         let seq = event.seq;
         self.pending.get_mut(&party).expect("touched above").bytes.extend_from_slice(&line);
-        self.appended.push(Appended { party, event });
+        let state = matches!(event.body, Body::State(_));
+        let id = party.session().filter(|_| state);
+        let turn = id.and_then(|id| self.state.session(id)?.record.turn.clone());
+        self.appended.push(Appended { party, event, turn });
         Ok(seq)
     }
 
@@ -282,6 +289,7 @@ impl<'a> Txn<'a> {
             segment: tail.segment,
             offset: tail.len,
             expires: message.expires,
+            hops: message.hops,
         };
         let seq = self.append(to, Body::Message(Box::new(message)))?;
         if self.state.recent.len() >= RECENT {

@@ -3,7 +3,7 @@
 
 use minder_proto::event::{About, Author, Body, Message, NoticeKind, Transition};
 use minder_proto::id::{MessageId, Party, SessionId};
-use minder_proto::record::Watcher;
+use minder_proto::record::{RunningTurn, Watcher};
 
 use crate::session::from_minder;
 use crate::store::{Appended, Contributor, State, Txn};
@@ -24,8 +24,8 @@ impl Contributor for FanOut {
             return;
         }
         let watchers = session.watchers.clone();
-        let hops = session.record.turn.as_ref().map_or(0, |t| t.hops) + u8::from(transition.cause.is_some());
-        let (told, gone) = decide(txn.state(), &watchers, target, transition, hops);
+        let hops = line.turn.as_ref().map_or(0, |t| t.hops);
+        let (told, gone) = decide(txn.state(), &watchers, target, transition, line.turn.as_ref());
         for watcher in &told {
             let notice = Message {
                 cause: transition.cause,
@@ -59,11 +59,12 @@ fn decide(
     watchers: &[Watcher],
     target: SessionId,
     line: &Transition,
-    hops: u8,
+    turn: Option<&RunningTurn>,
 ) -> (Vec<SessionId>, Vec<SessionId>) {
     // What a session or the person says is always told. What a hook says may be the echo of a notice.
     let said = matches!(line.by, Author::Agent | Author::Operator);
-    let echo = |watcher| !said && (hops > HOPS_MAX || came_from(state, target, watcher, line.cause));
+    let far = turn.is_some_and(|t| t.hops > HOPS_MAX);
+    let echo = |watcher| !said && (far || came_from(turn, watcher, line.cause));
     let mut told = Vec::new();
     let mut gone = Vec::new();
     for w in watchers {
@@ -77,7 +78,6 @@ fn decide(
 }
 
 /// True if a notice about `watcher` brought this line about: telling them would be an echo.
-fn came_from(state: &State, target: SessionId, watcher: SessionId, cause: Option<MessageId>) -> bool {
-    let Some(turn) = cause.and_then(|_| state.session(target)?.record.turn.as_ref()) else { return false };
-    turn.cause == cause && turn.notice_about == Some(watcher)
+fn came_from(turn: Option<&RunningTurn>, watcher: SessionId, cause: Option<MessageId>) -> bool {
+    turn.is_some_and(|turn| cause.is_some() && turn.cause == cause && turn.notice_about == Some(watcher))
 }

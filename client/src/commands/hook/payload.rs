@@ -3,12 +3,15 @@
 
 use serde_json::{Map, Value};
 
-/// Above this many bytes the parts that nobody reads are cut.
+/// Above this many bytes parts of it are cut.
 const LARGE: usize = 256 * 1024;
 /// Bytes of one text in those parts that are kept.
 const KEPT: usize = 2_000;
-/// The parts that may be of any size and that nobody reads: what tools were given and what they gave.
-const BULKY: [&str; 2] = ["tool_input", "tool_response"];
+/// What a tool gave: it may be of any size, and nobody reads it.
+const GIVEN: &str = "tool_response";
+/// What a tool was given. A call is known again by it, in events that hold more beside it and less: how it is sent depends
+/// on itself only.
+const TOLD: &str = "tool_input";
 
 /// The input as an object with the name of an event; `None` for everything else.
 pub fn parse(bytes: &[u8]) -> Option<Map<String, Value>> {
@@ -20,10 +23,9 @@ pub fn parse(bytes: &[u8]) -> Option<Map<String, Value>> {
     let Value::Object(mut payload) = value else { return None };
     payload.get("hook_event_name")?.as_str()?;
     if bytes.len() > LARGE {
-        for part in BULKY {
-            if let Some(value) = payload.get_mut(part) {
-                cut(value);
-            }
+        payload.get_mut(GIVEN).map(cut);
+        if let Some(told) = payload.get_mut(TOLD).filter(|told| told.to_string().len() > LARGE) {
+            cut(told);
         }
     }
     Some(payload)
@@ -125,5 +127,21 @@ mod tests {
         let kept = payload["tool_response"]["stdout"][0].as_str().unwrap();
         assert_eq!((kept.len(), kept.ends_with('…')), (KEPT + 3, true));
         assert_eq!(payload["tool_response"]["ok"], true);
+    }
+
+    /// A dialog and the end of the call that it is about are told to be of one call by its input.
+    #[test]
+    fn what_a_tool_was_given_is_the_same_whatever_stands_beside_it() {
+        for many in [10, 3_000, LARGE - 1_000, LARGE * 2] {
+            let event = |name: &str, given: usize| {
+                let value = serde_json::json!({"hook_event_name": name, "tool_name": "Edit",
+                    "tool_input": {"new_string": "x".repeat(many)}, "tool_response": "y".repeat(given)});
+                parse(value.to_string().as_bytes()).unwrap()
+            };
+            let (asked, done) = (event("PermissionRequest", 0), event("PostToolUse", LARGE * 2));
+            assert_eq!(asked["tool_input"], done["tool_input"], "{many}");
+            assert!(done["tool_response"].as_str().unwrap().len() < 3_000);
+            assert!(asked["tool_input"]["new_string"].as_str().unwrap().len() <= LARGE);
+        }
     }
 }

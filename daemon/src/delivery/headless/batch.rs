@@ -115,6 +115,7 @@ fn begin(
     let by = if message.is_some() { TurnOrigin::Message } else { TurnOrigin::Notice };
     let notice_about = first.filter(|_| by == TurnOrigin::Notice).and_then(|e| e.brief.as_ref()?.about);
     let cause = first.map(|e| e.id);
+    let hops = first.and_then(|e| e.brief.as_ref()).map_or(0, |b| b.hops).saturating_add(1);
     let since = txn.now();
     txn.edit(session, |r| {
         r.turn = Some(RunningTurn {
@@ -125,9 +126,10 @@ fn begin(
             declared: false,
             dialog: None,
             dialog_input: None,
+            dialog_since: None,
             messages: Vec::new(),
             notice_about,
-            hops: 1,
+            hops,
         });
     })?;
     if by == TurnOrigin::Message {
@@ -153,7 +155,15 @@ mod tests {
 
     fn entry(seq: u64, class: Class) -> queue::Entry {
         let at = Stamp::now();
-        let brief = Brief { class, from: Party::Operator, about: None, segment: 1, offset: 0, expires: None };
+        let brief = Brief {
+            class,
+            from: Party::Operator,
+            about: None,
+            segment: 1,
+            offset: 0,
+            expires: None,
+            hops: 0,
+        };
         queue::Entry {
             id: MessageId::now(),
             seq,

@@ -84,7 +84,15 @@ mod tests {
 
     fn entry(class: Class, receipt: Receipt, reason: Option<&str>) -> Entry {
         let at = Stamp::now();
-        let brief = Brief { class, from: Party::Operator, about: None, segment: 1, offset: 0, expires: None };
+        let brief = Brief {
+            class,
+            from: Party::Operator,
+            about: None,
+            segment: 1,
+            offset: 0,
+            expires: None,
+            hops: 0,
+        };
         Entry {
             id: MessageId::now(),
             seq: 1,

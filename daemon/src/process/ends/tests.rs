@@ -73,6 +73,7 @@ impl Rig {
                 record.compacting = true;
                 record.turn = Some(RunningTurn {
                     dialog_input: None,
+                    dialog_since: None,
                     prompt_id: None,
                     since: Stamp::from_millis(0),
                     by: TurnOrigin::Operator,

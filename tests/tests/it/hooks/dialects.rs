@@ -262,3 +262,15 @@ fn a_call_that_ends_after_its_turn_begins_none_and_a_prompt_ends_a_dialog() {
         assert_eq!(rig.scene.record(id).turn, None, "{name}");
     }
 }
+
+#[test]
+fn a_conversation_that_is_deleted_in_its_turn_is_not_at_work() {
+    let mut rig = Rig::new(OPENCODE, "");
+    let id = rig.begin();
+    rig.quietly("UserPromptSubmit");
+    let mut over = rig.payload("SessionEnd");
+    over["reason"] = "deleted".into();
+    rig.tell(&over);
+    let (_, idle) = rig.scene.moves(id).pop().unwrap();
+    assert_eq!((idle.to, idle.note.as_deref()), (State::Idle, Some("the conversation ended: deleted")));
+}

@@ -7,10 +7,11 @@ use minder_proto::caller::{SESSION_VAR, TOKEN_VAR};
 use minder_proto::id::SessionId;
 use minder_proto::rpc;
 use minder_proto::state::State;
+use minder_tests::fake::Host;
 use serde_json::json;
 
 use super::bench::{Bench, is_silent};
-use super::rig::{CODEX, OPENCODE, PI, Rig};
+use super::rig::{CODEX, CURSOR, OPENCODE, PI, Rig};
 use crate::world::{World, must};
 
 /// A shell that goes by this name.
@@ -299,4 +300,33 @@ fn a_token_that_was_inherited_makes_another_harness_nobody_else() {
     let record = rig.scene.record(launched);
     assert_eq!((record.harness.as_deref(), record.bindings.len(), record.process), (Some("codex"), 0, None));
     assert_ne!(rig.scene.session("q"), launched);
+}
+
+#[test]
+fn only_a_hook_that_speaks_for_a_session_makes_hooks_its_way() {
+    for harness in [CODEX, CURSOR] {
+        let mut rig = Rig::new(harness, "");
+        let name = rig.harness.name;
+        let id = rig.begin();
+        let heard = rig.scene.record(id).channel;
+        rig.scene.minder(&["daemon", "stop"]).ok();
+        let file = rig.scene.home.session(id).join("session.json");
+        let mut record: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        record["channel"] = json!({"kind": "mailbox"});
+        record["until_hook"] = true.into();
+        std::fs::write(&file, record.to_string()).unwrap();
+        rig.scene.minder(&["daemon", "start"]).ok();
+        // A part of it that speaks for itself only, and a process that is not its own.
+        let mut inner = rig.payload(rig.harness.prompt);
+        inner["agent_id"] = "a1".into();
+        assert!(is_silent(&rig.tell(&inner)), "{name}");
+        let process = if name == "cursor" { "cursor-agent" } else { name };
+        let mut other = Host::start(&rig.scene.isolated, process).unwrap();
+        let call = rig.call(&rig.payload(rig.harness.prompt), false);
+        assert!(is_silent(&other.call(call).unwrap()), "{name}");
+        assert_eq!(rig.scene.record(id).channel.as_str(), "mailbox", "{name}");
+        // Its own word.
+        rig.quietly(rig.harness.prompt);
+        assert_eq!(rig.scene.record(id).channel, heard, "{name}");
+    }
 }

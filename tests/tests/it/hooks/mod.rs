@@ -10,5 +10,7 @@ mod inner;
 mod late;
 mod replaced;
 mod rig;
+mod status;
 mod stop;
+mod storms;
 mod waiters;
