@@ -223,7 +223,7 @@ fn superseded(dir: &std::path::Path, about: &About) -> Option<State> {
     }
 }
 
-/// True if minder put an envelope or a notice with this id into `text` (a prompt, a text of a transcript).
+/// True if an envelope or a notice with this id was put into `text` by minder itself (a prompt, a text of a transcript).
 pub fn shows(text: &str, id: MessageId) -> bool {
     let short = id.short();
     blocks(text).any(|block| block.ids.contains(&short.as_str()))
@@ -238,7 +238,7 @@ pub fn points_at(text: &str, id: MessageId) -> bool {
     blocks(text).any(|block| of_it(&block) && block.text.contains(&road))
 }
 
-/// What minder put into a text as one piece.
+/// One piece of a text, of those that are not of others.
 struct Block<'a> {
     ids: Vec<&'a str>,
     text: &'a str,

@@ -44,6 +44,12 @@ pub enum Boundary {
     Idle,
 }
 
+/// How many notices and messages are between a person's act and a turn that these begin; none, where a person begins it.
+pub fn hops_after(entries: &[queue::Entry]) -> u8 {
+    let hops = entries.iter().map(|e| e.brief.as_ref().map_or(0, |b| b.hops).saturating_add(1));
+    hops.max().unwrap_or(0)
+}
+
 /// Whether a message may enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {

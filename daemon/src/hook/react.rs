@@ -17,7 +17,7 @@ use super::payload::{Task, ToolCall};
 use super::{Heard, Told, first_words, keeps_text, turn};
 use crate::delivery::evidence::{Evidence, evident, may_be_there};
 use crate::delivery::hand::{Handed, Room, hand};
-use crate::delivery::rules::Boundary;
+use crate::delivery::rules::{Boundary, hops_after};
 use crate::host;
 use crate::session::{Declaration, declare};
 use crate::store::{Settled, Txn};
@@ -283,7 +283,8 @@ fn prompt(txn: &mut Txn<'_>, id: SessionId, at: At<'_>, prompt: &str) -> Result<
             title(txn, id, note.as_deref())?;
         }
         let (prompt_id, cause) = (payload.prompt_id.clone(), cause.map(|e| e.id));
-        turn::begin(txn, id, turn::Beginning { prompt_id, by, cause, note, said })?;
+        let hops = hops_after(&shown);
+        turn::begin(txn, id, turn::Beginning { prompt_id, by, cause, hops, note, said })?;
     }
     if joins && !dialect.turn_ids {
         turn::answered(txn, id, at.said, None)?; // nobody is asked while they write

@@ -19,6 +19,8 @@ pub struct Beginning {
     pub by: TurnOrigin,
     /// The message that did, where one did.
     pub cause: Option<MessageId>,
+    /// Notices and messages between it and a person's act.
+    pub hops: u8,
     /// What is said of it.
     pub note: Option<String>,
     /// When that was said, where it was not now.
@@ -27,13 +29,9 @@ pub struct Beginning {
 
 /// A turn begins.
 pub fn begin(txn: &mut Txn<'_>, id: SessionId, beginning: Beginning) -> Result<(), Fault> {
-    let Beginning { prompt_id, by, cause, note, said } = beginning;
+    let Beginning { prompt_id, by, cause, hops, note, said } = beginning;
     let since = said.unwrap_or_else(|| txn.now());
     let brief = cause.and_then(|m| txn.session(id).ok()?.inbox.queue.get(m)?.brief.clone());
-    let hops = match by {
-        TurnOrigin::Notice | TurnOrigin::Message => brief.as_ref().map_or(0, |b| b.hops).saturating_add(1),
-        _ => 0,
-    };
     let notice_about = brief.and_then(|b| b.about).filter(|_| by == TurnOrigin::Notice);
     txn.edit(id, |r| {
         r.compacting = false;
@@ -74,7 +72,8 @@ pub fn ensure(
         Some(turn) if prompt_id.is_none() || turn.prompt_id.as_ref() == prompt_id => {}
         _ => {
             let prompt_id = prompt_id.cloned();
-            let unknown = Beginning { prompt_id, by: TurnOrigin::Operator, cause: None, note: None, said };
+            let unknown =
+                Beginning { prompt_id, by: TurnOrigin::Operator, cause: None, hops: 0, note: None, said };
             begin(txn, id, unknown)?;
         }
     }

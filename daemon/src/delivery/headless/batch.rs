@@ -13,7 +13,7 @@ use minder_proto::text::{first_line, one_line};
 
 use super::{CHANNEL, WORDS};
 use crate::delivery::mailbox::{bury_unreadable, is_notice};
-use crate::delivery::rules::{Boundary, Entry, may_enter, waits};
+use crate::delivery::rules::{Boundary, Entry, hops_after, may_enter, waits};
 use crate::session::{Declaration, declare};
 use crate::store::{Settled, Txn};
 use crate::turn::adapter::Message;
@@ -115,7 +115,7 @@ fn begin(
     let by = if message.is_some() { TurnOrigin::Message } else { TurnOrigin::Notice };
     let notice_about = first.filter(|_| by == TurnOrigin::Notice).and_then(|e| e.brief.as_ref()?.about);
     let cause = first.map(|e| e.id);
-    let hops = first.and_then(|e| e.brief.as_ref()).map_or(0, |b| b.hops).saturating_add(1);
+    let hops = hops_after(entries);
     let since = txn.now();
     txn.edit(session, |r| {
         r.turn = Some(RunningTurn {
