@@ -248,7 +248,7 @@ impl Daemon {
         hosts.start().await;
         delivery.start().await;
         tokio::spawn(Arc::clone(&delivery).run());
-        tokio::spawn(hosts.run());
+        tokio::spawn(Arc::clone(&hosts).run());
 
         // The methods: each family's file in `server/` registers its own here.
         let process = daemon::Process { served: served.clone(), stop: stop.clone() };
@@ -264,6 +264,7 @@ impl Daemon {
             delivery: Arc::clone(&delivery),
             turns: turns.clone(),
             hooks,
+            hosts,
             launcher,
             started,
         };

@@ -10,6 +10,9 @@ use crate::record::{Brief, QueueLine};
 use crate::stamp::Stamp;
 use crate::whole;
 
+/// The channel of news that the host of a primary has.
+pub const HOST: &str = "host";
+
 /// Reason of a `handed` for which no evidence can come: it is given once, and nobody waits for it.
 pub const FINAL: &str = "final";
 
@@ -40,6 +43,11 @@ impl Entry {
     /// When it may enter.
     pub fn class(&self) -> Class {
         self.brief.as_ref().map_or_else(Class::default, |b| b.class)
+    }
+
+    /// True for news that a host has: it keeps it for a drain, or has given it with a hand-back.
+    pub fn is_of_host(&self) -> bool {
+        self.channel.as_deref() == Some(HOST) && matches!(self.receipt, Receipt::Held | Receipt::Handed)
     }
 
     /// True for one that was given by a channel that shows no evidence.
@@ -106,9 +114,11 @@ impl Queue {
         self.by_seq.len()
     }
 
-    /// True where no more than `most` may wait, and do. What was given for good takes nobody's place.
+    /// True where no more than `most` may wait, and do. What was given for good takes nobody's place, nor does what a host
+    /// keeps: it is no message that anybody sent.
     pub fn is_full(&self, most: usize) -> bool {
-        self.len() >= most && self.iter().filter(|entry| !entry.is_final()).count() >= most
+        let counts = |entry: &&Entry| !entry.is_final() && !entry.is_of_host();
+        self.len() >= most && self.iter().filter(counts).count() >= most
     }
 
     /// True if nothing waits.

@@ -23,6 +23,11 @@ pub fn waits(entry: &queue::Entry) -> bool {
     matches!(entry.receipt, Receipt::Queued | Receipt::Held) && !is_kept(entry)
 }
 
+/// True for news that is a host's to give: it keeps it, or has given it with a hand-back.
+pub fn is_of_host(entry: &queue::Entry) -> bool {
+    is_kept(entry) || entry.receipt == Receipt::Handed && entry.is_of_host()
+}
+
 /// True for news that a host keeps for a drain of its primary.
 pub fn is_kept(entry: &queue::Entry) -> bool {
     entry.receipt == Receipt::Held && entry.reason.as_deref() == Some(Hold::Posture.as_str())

@@ -87,14 +87,14 @@ impl Delivery {
 
     /// Looks at one queue; gives when to look again if nothing happens until then.
     async fn evaluate(self: &Arc<Self>, party: Party) -> Option<Instant> {
-        let (wall, max_age) = (Stamp::now(), self.store.config().delivery.max_age.0);
         let view = self
             .store
             .read(move |state| {
                 let mut window = WINDOW;
                 let mut in_view = |e: &&queue::Entry| {
-                    if rules::is_kept(e) {
-                        return e.accepted.plus(max_age) <= wall; // only its age is anybody's concern here
+                    // Nothing here is done with it, and its time with a host is no age.
+                    if rules::is_of_host(e) {
+                        return false;
                     }
                     let special =
                         e.receipt == Receipt::Handed || e.brief.as_ref().is_some_and(|b| b.expires.is_some());

@@ -118,8 +118,18 @@ impl Delivery {
         }
     }
 
+    /// True if a hook waits to wake this very conversation.
+    pub fn waits_for(&self, session: SessionId, conversation: &str) -> bool {
+        self.memory().waiters.get(&session).is_some_and(|w| w.conversation == conversation)
+    }
+
+    /// Ends the waiter of this very conversation with what it shall print.
+    pub fn end_waiter_of(&self, session: SessionId, conversation: &str, answer: HookAnswer) -> bool {
+        self.waits_for(session, conversation) && self.end_waiter(session, answer)
+    }
+
     /// Ends a session's waiter with what it shall print.
-    pub fn end_waiter(&self, session: SessionId, answer: HookAnswer) -> bool {
+    pub(super) fn end_waiter(&self, session: SessionId, answer: HookAnswer) -> bool {
         let waiter = self.memory().waiters.remove(&session);
         waiter.is_some_and(|w| w.reply.send(answer).is_ok())
     }

@@ -1,16 +1,16 @@
 //! What the primary is shown of its wake queue, and what it acknowledges. A row leaves the queue by its acknowledgement
 //! alone.
 
-use minder_proto::envelope;
+use std::collections::HashSet;
+
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Receipt;
 use minder_proto::host::bounds::{ITEM_MAX, ITEMS_MAX};
 use minder_proto::host::episode::{Cause, Episode, Stage};
-use minder_proto::host::row::{Owner, Queue, Row};
-use minder_proto::id::{MessageId, Party, SessionId};
+use minder_proto::host::row::Queue;
+use minder_proto::id::{MessageId, SessionId};
 use minder_proto::record::SessionRecord;
-use minder_proto::rpc::{HostAckAnswer, HostDrainAnswer};
-use minder_proto::snapshot;
+use minder_proto::rpc::{HostAckAnswer, HostDrainAnswer, HostDrained};
 use minder_proto::stamp::Stamp;
 use minder_proto::state::State;
 use minder_proto::text::{line_of, named};
@@ -18,54 +18,58 @@ use minder_proto::text::{line_of, named};
 use super::episode::{self, Handback};
 use super::handback::wake_line;
 use super::queue::{self, Acked, collapse};
-use super::step::receipt;
-use crate::delivery::rules::is_kept;
-use crate::store::{Settled, State as Store, Txn};
+use super::step::{owed, receipt};
+use crate::delivery::rules::is_of_host;
+use crate::store::{State as Store, Txn};
 
+/// Most news that one drain settles.
+const NEWS_MAX: usize = 5_000;
 /// Rows that cannot be read and are shown with their text; the rest is a count.
 const BROKEN_SHOWN: usize = 20;
 
 /// Shows the primary every row, what is asked of it, and what nothing else told it.
-pub fn drain(txn: &mut Txn<'_>, files: Settled<'_>, id: SessionId) -> Result<HostDrainAnswer, Fault> {
+pub fn drain(txn: &mut Txn<'_>, id: SessionId) -> Result<HostDrainAnswer, Fault> {
     let now = txn.now();
-    let (questions, unseen) = (questions(txn.state(), id), unseen(txn.state(), id));
-    let generation = txn.edit_host(id, |host| {
+    let state = txn.state();
+    let (questions, unseen) = (questions(state, id), uncovered(state, id, false));
+    let (generation, by_message) = txn.edit_host(id, |host| {
         let (queue, episode) = host.desk_mut();
+        let by_message = episode.mid.take();
         show(queue, episode, now);
-        for (session, ev) in unseen.iter().map(|(session, ev, _)| (*session, *ev)) {
-            let through = queue.through.entry(session).or_default();
-            through.shown = through.shown.max(ev);
-        }
-        episode.generation
+        (episode.generation, by_message)
     })?;
-    let host = txn.state().host(id).ok_or_else(|| gone(id))?;
-    let shown: Vec<&Row> = host.queue.rows.iter().filter(|row| row.owner == Owner::Primary).collect();
-    let through = shown.iter().map(|row| row.seq).max();
-    let name_of = |id: SessionId| txn.state().session(id).map(|s| s.record.label.clone());
-    let wakes = collapse(shown.iter().copied()).iter().map(|wake| wake_line(wake, name_of)).collect();
-    let of_rows: Vec<MessageId> = shown.iter().flat_map(|row| row.mids.iter().copied()).collect();
-    let broken = host.queue.broken.iter().take(BROKEN_SHOWN).map(|row| line_of(row, ITEM_MAX)).collect();
-    let broken_count = host.queue.broken.len();
-    let mut notices = Vec::new();
-    let mut texts = Vec::new();
-    let dir = snapshot::party_dir(files.home(), Party::Session(id));
-    for entry in txn.session(id)?.inbox.queue.iter().filter(|e| is_kept(e) && !of_rows.contains(&e.id)) {
-        notices.push(entry.id);
-        let message = snapshot::message_of(&dir, entry).ok().flatten();
-        if let Some(about) = message.and_then(|m| m.about) {
-            texts.push(envelope::notice_text(files.home(), [&about].into_iter()));
-        }
+    // What became a message is read here; its channel need not give it any more.
+    if let Some(mid) = by_message {
+        receipt(txn, id, mid, Receipt::Seen, Some("drained"))?;
     }
+    let state = txn.state();
+    let host = state.host(id).ok_or_else(|| gone(id))?;
+    let rows = &host.queue.rows;
+    let name_of = |id: SessionId| state.session(id).map(|s| s.record.label.clone());
+    let wakes = collapse(rows.iter()).iter().map(|wake| wake_line(wake, name_of)).collect();
+    let of_rows: HashSet<MessageId> = rows.iter().flat_map(|row| row.mids.iter().copied()).collect();
+    let broken = host.queue.broken.iter().take(BROKEN_SHOWN).map(|row| line_of(row, ITEM_MAX)).collect();
+    // News that is no wake: one line for each session, as it stands now.
+    let kept = txn.session(id)?.inbox.queue.iter().filter(|e| is_of_host(e) && !of_rows.contains(&e.id));
+    let (mut ids, mut sessions) = (Vec::new(), Vec::new());
+    for entry in kept.take(NEWS_MAX) {
+        ids.push(entry.id);
+        sessions.extend(entry.brief.as_ref().and_then(|b| b.about).filter(|about| !sessions.contains(about)));
+    }
+    let news = |about: &SessionId| {
+        state.session(*about).map_or_else(|| format!("{} is closed", about.short()), |s| item(&s.record))
+    };
     Ok(HostDrainAnswer {
         session: id,
         wakes,
-        notices: texts,
-        notice_ids: notices,
+        notices: bounded(sessions.iter().map(news)),
+        notice_ids: ids,
         questions,
-        unseen: unseen.into_iter().map(|(_, _, line)| line).collect(),
+        unseen: unseen.iter().map(|(_, _, line)| line.clone()).collect(),
+        unseen_lines: unseen.into_iter().map(|(session, line, _)| (session, line)).collect(),
         broken,
-        broken_count,
-        through: through.unwrap_or_default(),
+        broken_count: host.queue.broken.len(),
+        through: rows.iter().map(|row| row.seq).max().unwrap_or_default(),
         generation,
     })
 }
@@ -76,7 +80,7 @@ pub fn show(queue: &mut Queue, episode: &mut Episode, now: Stamp) {
     let open = episode.stage != Stage::Closed;
     if any && !open {
         let handback = Handback { cause: Cause::Drain, rows: Vec::new(), lines: Vec::new() };
-        episode::open(episode, handback, MessageId::now(), now);
+        episode::open(episode, handback, now);
     }
     if any || open {
         episode::seen(episode, now);
@@ -93,25 +97,33 @@ pub fn take(
     now: Stamp,
 ) -> Acked {
     let acked = queue::acknowledge(queue, through, generation, episode.generation);
-    let left = queue.rows.iter().any(|row| row.owner == Owner::Primary);
+    // Not over rows of it that were told and not shown.
+    let left = owed(queue).next().is_some();
     if matches!(acked, Acked::Rows { older: false, .. }) && !left && episode.stage != Stage::Closed {
         episode::close(episode, now);
     }
     acked
 }
 
-/// What a drain printed of what is in no row is seen; rows that cannot be read are gone from the queue.
-pub fn drained(txn: &mut Txn<'_>, id: SessionId, notices: &[MessageId], broken: usize) -> Result<(), Fault> {
-    for notice in notices {
-        receipt(txn, id, *notice, Receipt::Seen, Some("drained"))?;
+/// What a drain printed beside its rows is known; rows that cannot be read are gone from the queue.
+pub fn drained(txn: &mut Txn<'_>, id: SessionId, call: &HostDrained) -> Result<(), Fault> {
+    for notice in &call.notices {
+        let queue = &txn.session(id)?.inbox.queue;
+        if queue.get(*notice).is_some_and(is_of_host) {
+            receipt(txn, id, *notice, Receipt::Seen, Some("drained"))?;
+        }
     }
-    if broken > 0 {
-        txn.edit_host(id, |host| {
-            let list = &mut host.queue_mut().0.broken;
-            list.drain(..broken.min(list.len()));
-        })?;
+    if call.broken == 0 && call.unseen.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    txn.edit_host(id, |host| {
+        let (queue, _) = host.queue_mut();
+        queue.broken.drain(..call.broken.min(queue.broken.len()));
+        for (session, line) in &call.unseen {
+            let through = queue.through.entry(*session).or_default();
+            through.shown = through.shown.max(*line);
+        }
+    })
 }
 
 /// Consumes rows that the primary was shown.
@@ -163,17 +175,19 @@ fn questions(state: &Store, primary: SessionId) -> Vec<String> {
     bounded(asking.map(item))
 }
 
-/// The newest line of each session that somebody should act on and that no row, acknowledgement or drain covers. It should be
-/// none: it is for restored stores, and for what went on while the host was off.
-pub fn unseen(state: &Store, primary: SessionId) -> Vec<(SessionId, u64, String)> {
+/// The newest line of each session that somebody should act on and that no row, acknowledgement or drain covers; `asking` says
+/// whether open questions count, which a drain shows anyway. It should be none: it is for restored stores, and for what went
+/// on while the host was off.
+pub fn uncovered(state: &Store, primary: SessionId, asking: bool) -> Vec<(SessionId, u64, String)> {
     let Some(host) = state.host(primary) else { return Vec::new() };
-    let mut total = 0;
     let uncovered = supervised(state, primary).into_iter().filter(|record| {
         let through = host.queue.through.get(&record.id).copied().unwrap_or_default();
         let in_row = host.queue.rows.iter().any(|r| r.session == Some(record.id) && r.ev >= record.state_seq);
-        let news = record.state.is_actionable() && record.state != State::Asking || record.turn_end;
+        let wanted = record.state != State::Asking || asking;
+        let news = record.state.is_actionable() && wanted || record.turn_end;
         news && !in_row && record.state_seq > through.shown.max(through.covered)
     });
+    let mut total = 0;
     uncovered
         .map(|record| (record.id, record.state_seq, item(record)))
         .take_while(|(_, _, line)| {

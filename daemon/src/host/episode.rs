@@ -6,7 +6,6 @@ use std::time::Duration;
 use minder_proto::host::bounds::{EVIDENCE, GIVEN_MAX, REPEAT_FIRST, REPEAT_MAX, REPEATS};
 use minder_proto::host::episode::{Cause, Episode, Stage};
 use minder_proto::host::reason::{Code, HostLine};
-use minder_proto::id::MessageId;
 use minder_proto::stamp::Stamp;
 
 /// What the primary is owed.
@@ -21,7 +20,7 @@ pub struct Handback {
 }
 
 /// Adds a hand-back: to the one that nobody was given yet, else as a new generation. Gives that.
-pub fn open(episode: &mut Episode, handback: Handback, mid: MessageId, now: Stamp) -> u64 {
+pub fn open(episode: &mut Episode, handback: Handback, now: Stamp) -> u64 {
     if episode.stage == Stage::Pending {
         let new = handback.rows.into_iter().filter(|row| !episode.rows.contains(row)).collect::<Vec<_>>();
         episode.rows.extend(new);
@@ -31,7 +30,7 @@ pub fn open(episode: &mut Episode, handback: Handback, mid: MessageId, now: Stam
     let announced = if episode.stage == Stage::Seen { episode.announced } else { 0 };
     *episode = Episode {
         generation: episode.generation + 1,
-        mid: Some(mid),
+        mid: None,
         stage: Stage::Pending,
         cause: Some(handback.cause),
         rows: handback.rows,
@@ -41,6 +40,7 @@ pub fn open(episode: &mut Episode, handback: Handback, mid: MessageId, now: Stam
         given: 0,
         // A fresh reason begins the count of repetitions anew.
         announced: if handback.cause == Cause::Drain { announced } else { 0 },
+        alarmed: episode.alarmed,
         next_announce: None,
     };
     episode.generation
@@ -51,7 +51,7 @@ pub fn handed(episode: &mut Episode, generation: u64, now: Stamp) -> bool {
     let fits = episode.stage == Stage::Pending && episode.generation == generation;
     if fits {
         (episode.stage, episode.since) = (Stage::Handed, Some(now));
-        episode.given += 1;
+        (episode.given, episode.alarmed) = (episode.given + 1, false);
     }
     fits
 }
@@ -59,7 +59,7 @@ pub fn handed(episode: &mut Episode, generation: u64, now: Stamp) -> bool {
 /// The primary knows it: a drain or acknowledgement of this generation, or a turn of it that began after.
 pub fn seen(episode: &mut Episode, now: Stamp) {
     if matches!(episode.stage, Stage::Pending | Stage::Handed | Stage::Stuck) {
-        (episode.stage, episode.since) = (Stage::Seen, Some(now));
+        (episode.stage, episode.since, episode.alarmed) = (Stage::Seen, Some(now), false);
         if episode.next_announce.is_none() {
             episode.next_announce = Some(now.plus(pause(episode.announced)));
         }
@@ -69,7 +69,7 @@ pub fn seen(episode: &mut Episode, now: Stamp) {
 /// Its rows are gone.
 pub fn close(episode: &mut Episode, now: Stamp) {
     (episode.stage, episode.since, episode.next_announce) = (Stage::Closed, Some(now), None);
-    (episode.announced, episode.given) = (0, 0);
+    (episode.announced, episode.given, episode.mid) = (0, 0, None);
     episode.rows.clear();
     episode.lines.clear();
 }
@@ -90,6 +90,11 @@ pub enum Due {
 /// Looks at the clock. `idle_since` is when the primary fell idle, where it is; `rows` are those that it was shown.
 pub fn due(episode: &Episode, idle_since: Option<Stamp>, rows: usize, now: Stamp) -> Due {
     match episode.stage {
+        // A message has its own evidence, and is given at the primary's next boundary, whenever that is.
+        Stage::Handed if episode.mid.is_some() => match episode.since.map(|since| since.plus(REPEAT_MAX)) {
+            Some(at) if at > now => Due::Nothing(Some(at)),
+            _ => Due::Stuck,
+        },
         Stage::Handed => {
             let Some(since) = episode.since.zip(idle_since).map(|(handed, idle)| handed.max(idle)) else {
                 return Due::Nothing(None);
@@ -120,11 +125,11 @@ pub fn again(episode: &mut Episode, now: Stamp) {
 }
 
 /// Tells its rows again under a new generation.
-pub fn repeat(episode: &mut Episode, line: HostLine, rows: Vec<u64>, mid: MessageId, now: Stamp) {
+pub fn repeat(episode: &mut Episode, line: HostLine, rows: Vec<u64>, now: Stamp) {
     let (opened, announced) = (episode.opened, episode.announced + 1);
     *episode = Episode {
         generation: episode.generation + 1,
-        mid: Some(mid),
+        mid: None,
         stage: Stage::Pending,
         cause: episode.cause,
         rows,
@@ -133,6 +138,7 @@ pub fn repeat(episode: &mut Episode, line: HostLine, rows: Vec<u64>, mid: Messag
         since: Some(now),
         given: 0,
         announced,
+        alarmed: false,
         next_announce: Some(now.plus(pause(announced))),
     };
 }
@@ -158,18 +164,14 @@ mod tests {
         Handback { cause: Cause::Batch, rows: rows.to_vec(), lines: vec![] }
     }
 
-    fn mid() -> MessageId {
-        MessageId::now()
-    }
-
     #[test]
     fn what_nobody_was_given_takes_more_and_what_was_given_does_not() {
         let mut episode = Episode::default();
-        assert_eq!(open(&mut episode, batch(&[1]), mid(), at(0)), 1);
-        assert_eq!(open(&mut episode, batch(&[1, 2]), mid(), at(1)), 1);
+        assert_eq!(open(&mut episode, batch(&[1]), at(0)), 1);
+        assert_eq!(open(&mut episode, batch(&[1, 2]), at(1)), 1);
         assert_eq!(episode.rows, [1, 2]);
         assert!(!handed(&mut episode, 2, at(2)) && handed(&mut episode, 1, at(2)));
-        assert_eq!(open(&mut episode, batch(&[3]), mid(), at(3)), 2);
+        assert_eq!(open(&mut episode, batch(&[3]), at(3)), 2);
         assert_eq!((episode.stage, &episode.rows[..]), (Stage::Pending, &[3][..]));
     }
 
@@ -177,7 +179,7 @@ mod tests {
     #[test]
     fn host31_without_evidence_it_is_given_three_times_and_then_no_more() {
         let mut episode = Episode::default();
-        open(&mut episode, batch(&[1]), mid(), at(0));
+        open(&mut episode, batch(&[1]), at(0));
         for given in 1..=3 {
             let now = at(given * 1_000);
             assert!(handed(&mut episode, 1, now));
@@ -194,14 +196,14 @@ mod tests {
             }
         }
         assert_eq!((episode.generation, due(&episode, Some(at(0)), 1, at(90_000))), (1, Due::Nothing(None)));
-        assert_eq!(open(&mut episode, batch(&[2]), mid(), at(90_001)), 2, "a new wake still comes");
+        assert_eq!(open(&mut episode, batch(&[2]), at(90_001)), 2, "a new wake still comes");
     }
 
     /// 32.
     #[test]
     fn host32_what_is_seen_and_not_acknowledged_is_told_four_times_again() {
         let mut episode = Episode::default();
-        open(&mut episode, batch(&[1, 2]), mid(), at(0));
+        open(&mut episode, batch(&[1, 2]), at(0));
         handed(&mut episode, 1, at(0));
         seen(&mut episode, at(0));
         let mut now = 0;
@@ -213,7 +215,7 @@ mod tests {
             now += minutes * 60;
             let Due::Repeat(line) = due(&episode, None, 2, at(now)) else { panic!("{minutes}") };
             assert_eq!(line.text, format!("2 rows told {} minutes ago are not acknowledged", now / 60));
-            repeat(&mut episode, line, vec![1, 2], mid(), at(now));
+            repeat(&mut episode, line, vec![1, 2], at(now));
             let generation = episode.generation;
             assert_eq!(generation, number as u64 + 2);
             handed(&mut episode, generation, at(now));
@@ -226,7 +228,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_closes_it() {
         let mut episode = Episode::default();
-        open(&mut episode, batch(&[1]), mid(), at(2));
+        open(&mut episode, batch(&[1]), at(2));
         seen(&mut episode, at(3));
         assert_eq!(episode.stage, Stage::Seen, "a drain that shows it: no park is woken for it");
         close(&mut episode, at(4));

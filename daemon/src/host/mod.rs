@@ -9,11 +9,10 @@
 //!
 //! Uses: `store`, `session`, `delivery`. Used by: `hook`, `server`.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use minder_proto::event::Body;
-use minder_proto::host::episode::Stage;
 use minder_proto::host::row::{Kind, NO_KEY};
 use minder_proto::id::{Party, SessionId};
 use minder_proto::rpc::HookAnswer;
@@ -44,12 +43,11 @@ const UPKEEP_MAX: std::time::Duration = std::time::Duration::from_secs(7_200);
 const STEP_MAX: std::time::Duration = std::time::Duration::from_secs(900);
 
 /// The host's name in ledgers of messages.
-pub const CHANNEL: &str = "host";
+pub const CHANNEL: &str = minder_proto::queue::HOST;
 
 /// True for a prompt that is what this session's host gave its hook to print.
 pub fn is_handback(state: &State, id: SessionId, prompt: &str) -> bool {
-    let given = |host: &crate::store::Host| host.episode.stage == Stage::Handed;
-    state.host(id).is_some_and(given) && prompt.lines().any(|line| line == handback::NEXT)
+    state.host(id).is_some() && prompt.lines().any(|line| line == handback::NEXT)
 }
 
 /// The loop over all hosts: woken by commits that touch a primary, by hooks that begin to wait, and by the few deadlines
@@ -64,6 +62,8 @@ pub struct Hosts {
 #[derive(Clone, Default)]
 pub struct Listening {
     changes: Arc<Changes>,
+    /// Primaries whose host is on, or was: commits that touch nobody else wake nobody here.
+    on: Arc<Mutex<HashSet<SessionId>>>,
     signs: Arc<Signs>,
 }
 
@@ -74,9 +74,26 @@ impl Listening {
     }
 }
 
+impl Listening {
+    fn on(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.on.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Observer for Listening {
     fn committed(&self, parties: &BTreeSet<Party>, lines: &[Appended]) {
-        self.changes.mark(parties.iter().copied());
+        let hosts = self.on();
+        let touched = parties.iter().filter(|party| party.session().is_some_and(|id| hosts.contains(&id)));
+        // A child that is born touches its parent's files nowhere.
+        let parents = lines.iter().filter_map(|line| match line.event.body {
+            Body::Created { parent, .. } => parent.filter(|id| hosts.contains(id)).map(Party::Session),
+            _ => None,
+        });
+        let marked: Vec<Party> = touched.copied().chain(parents).collect();
+        drop(hosts);
+        if !marked.is_empty() {
+            self.changes.mark(marked);
+        }
         for line in lines {
             let Some(session) = line.party.session() else { continue };
             match line.event.body {
@@ -92,8 +109,12 @@ impl Observer for Listening {
 impl Hosts {
     /// Over a store, which was given the observer.
     pub fn new(store: Store, delivery: Arc<Delivery>, listening: Listening) -> Arc<Self> {
-        let told = Arc::clone(&listening.changes);
-        delivery.tell_of_waiters(move |session| told.mark([Party::Session(session)]));
+        let told = listening.clone();
+        delivery.tell_of_waiters(move |session| {
+            if told.on().contains(&session) {
+                told.changes.mark([Party::Session(session)]);
+            }
+        });
         Arc::new(Self { store, delivery, listening })
     }
 
@@ -111,7 +132,17 @@ impl Hosts {
         if let Err(fault) = lost.await {
             tracing::warn!(%fault, "a wake queue that was lost could not be begun anew");
         }
+        self.listening.on().extend(primaries.iter().copied());
         self.listening.changes.mark(primaries.into_iter().map(Party::Session));
+    }
+
+    /// The host of a session is about to be on or off.
+    pub fn switched(&self, id: SessionId, on: bool) {
+        if on {
+            self.listening.on().insert(id);
+        }
+        // One that is off is looked at once more, and forgotten.
+        self.listening.changes.mark([Party::Session(id)]);
     }
 
     /// Runs until it is dropped.
@@ -147,11 +178,14 @@ impl Hosts {
 
     /// One look at the host of a session, if it has one; gives when to look again.
     async fn look(&self, id: SessionId, upkeep: &mut HashMap<SessionId, Stamp>) -> Option<Stamp> {
-        let on = self.store.read(move |state| signals::is_on(state, id)).await;
-        if !on.unwrap_or(false) {
+        let look = move |state: &State| {
+            let record = &state.session(id).filter(|_| signals::is_on(state, id))?.record;
+            Some(record.live_binding().map(|b| b.id.clone()).unwrap_or_default())
+        };
+        let Some(conversation) = self.store.read(look).await.ok().flatten() else {
             upkeep.remove(&id);
             return None;
-        }
+        };
         let now = Stamp::now();
         if upkeep.get(&id).is_none_or(|at| *at <= now || now.age(*at) > UPKEEP_MAX) {
             let signs = self.listening.signs();
@@ -161,7 +195,7 @@ impl Hosts {
                 Err(fault) => tracing::warn!(%id, %fault, "a host could not look by the clock"),
             }
         }
-        let waiter = self.delivery.has_waiter(id);
+        let waiter = self.delivery.waits_for(id, &conversation);
         let (given, again) = match self.store.write(move |txn| step::step(txn, id, waiter)).await {
             Ok(found) => found,
             Err(fault) => {
@@ -171,7 +205,7 @@ impl Hosts {
         };
         if let Some((generation, text)) = given {
             let answer = HookAnswer { stderr: text, exit: 2, ..HookAnswer::default() };
-            if !self.delivery.end_waiter(id, answer) {
+            if !self.delivery.end_waiter_of(id, &conversation, answer) {
                 // It went between the look and the answer. The next that waits is given it.
                 let back = self.store.write(move |txn| step::not_given(txn, id, generation)).await;
                 if let Err(fault) = back {

@@ -191,6 +191,13 @@ pub fn show(queue: &mut Queue, generation: u64) {
     }
 }
 
+/// Takes back that rows were told of: they are judged anew.
+pub fn unshow(queue: &mut Queue) {
+    for row in &mut queue.rows {
+        (row.owner, row.shown_gen, row.raised) = (Owner::Free, 0, false);
+    }
+}
+
 /// One that stands for all rows of a kind and key, in the place of the first of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown<'a> {
@@ -256,9 +263,11 @@ pub fn acknowledge(queue: &mut Queue, through: u64, generation: u64, present: u6
     };
     let (gone, left): (Vec<Row>, Vec<Row>) = std::mem::take(&mut queue.rows).into_iter().partition(covered);
     queue.rows = left;
-    let shown = queue.rows.iter().filter(|row| row.owner == Owner::Primary).map(|row| row.seq).max();
-    if let (true, Some(through)) = (gone.is_empty(), shown) {
-        return Acked::Nothing { through, generation: present };
+    let shown = || queue.rows.iter().filter(|row| row.owner == Owner::Primary);
+    if let (true, Some(through)) = (gone.is_empty(), shown().map(|row| row.seq).max()) {
+        // Under the generation that covers them, and no newer one: that may have rows which were not shown.
+        let generation = shown().map(|row| row.shown_gen).max().unwrap_or(present);
+        return Acked::Nothing { through, generation };
     }
     cover(queue, &gone);
     Acked::Rows { rows: gone, older: generation < present }

@@ -90,12 +90,12 @@ fn news(
 ) -> Option<News> {
     let record = &txn.state().session(target)?.record;
     let (what, states, text) = match &line.event.body {
+        // What the primary did itself is no news to it.
+        _ if txn.actor() == Some(primary) => return None,
         Body::State(t) if t.to.is_actionable() => {
             (t.to.as_str(), vec![t.from, t.to], t.note.clone().unwrap_or_default())
         }
         Body::State(t) if t.turn_end => ("turn-end", vec![t.from, t.to], t.note.clone().unwrap_or_default()),
-        // What the primary closed itself is no news to it.
-        Body::Closed { .. } if txn.actor() == Some(primary) => return None,
         Body::Closed { note, .. } => {
             let note = note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
             ("closed", vec![record.state], format!("{:?} was closed{note}", record.label))

@@ -21,7 +21,7 @@ use super::upkeep::{self, Sight, Signs};
 use super::{drain, handback, queue};
 use crate::delivery::rules;
 use crate::session::from_minder;
-use crate::store::{State, Txn};
+use crate::store::{Session, State, Txn};
 
 /// What is known of a primary.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct View {
     pub waiter: bool,
     /// Its own channel may reach it.
     pub reachable: bool,
+    /// Its process lives, as far as is known.
+    pub owned: bool,
     /// When the turn began that runs.
     pub turn: Option<Stamp>,
     /// When the last one ended, or it came to its state.
@@ -50,6 +52,7 @@ impl View {
             idle: hold.is_none(),
             waiter,
             reachable: !matches!(hold, Some(Hold::Offline | Hold::Busy | Hold::Dialog)),
+            owned: hold != Some(Hold::Offline),
             turn: record.turn.as_ref().map(|turn| turn.since),
             last_end: record.last_end.map_or(record.state_at, |end| end.at),
             coalesce: config.coalesce.0,
@@ -73,6 +76,8 @@ pub enum Effect {
     WaitsAgain,
     /// The person is told that these rows are not acknowledged.
     Alarm(Vec<u64>),
+    /// The person is told that so many rows wait, and the primary's process is gone.
+    Unowned(usize),
 }
 
 /// What a look came to.
@@ -85,14 +90,19 @@ pub struct Decided {
 }
 
 impl Decided {
-    fn sooner(&mut self, at: Stamp) {
-        self.again = Some(self.again.map_or(at, |before| before.min(at)));
+    /// A time that is past is none to look again at.
+    fn sooner(&mut self, at: Option<Stamp>, now: Stamp) {
+        self.again = self.again.into_iter().chain(at.filter(|at| *at > now)).min();
     }
 }
 
 /// Decides, and changes queue and hand-back accordingly.
 pub fn decide(queue: &mut Queue, episode: &mut Episode, view: &View, now: Stamp) -> Decided {
     let mut decided = Decided::default();
+    // Nothing is owed without a hand-back that is open: what lost its own is judged anew.
+    if episode.stage == Stage::Closed {
+        queue::unshow(queue);
+    }
     // A turn that began after a hand-back was given shows that it was read.
     if let (Stage::Handed, Some(since)) = (episode.stage, episode.since)
         && (view.turn.is_some_and(|began| began >= since) || view.last_end > since)
@@ -109,16 +119,14 @@ pub fn decide(queue: &mut Queue, episode: &mut Episode, view: &View, now: Stamp)
         } else if !view.waiter {
             // Where nobody waits for long, it goes by the ordinary channel, once.
             let at = episode.since.unwrap_or(now).max(view.last_end).plus(view.absent_after);
-            if now < at {
-                decided.sooner(at);
-            } else if view.reachable {
+            decided.sooner(Some(at), now);
+            if now >= at && view.reachable {
                 episode::handed(episode, generation, now);
                 decided.effects.push(Effect::Ordinary);
             }
         }
     }
     // With nothing that comes by itself a commit is what the next look waits for.
-    decided.again = decided.again.filter(|at| *at > now);
     decided
 }
 
@@ -131,13 +139,13 @@ pub fn owed(queue: &Queue) -> impl Iterator<Item = &Row> {
 fn told_again(queue: &Queue, episode: &mut Episode, view: &View, now: Stamp, decided: &mut Decided) {
     let rows: Vec<u64> = owed(queue).map(|row| row.seq).collect();
     match episode::due(episode, view.idle.then_some(view.last_end), rows.len(), now) {
-        Due::Nothing(at) => decided.again = at,
+        Due::Nothing(at) => decided.sooner(at, now),
         Due::Again => {
             episode::again(episode, now);
             decided.effects.push(Effect::WaitsAgain);
         }
         Due::Repeat(line) => {
-            episode::repeat(episode, line, rows.clone(), MessageId::now(), now);
+            episode::repeat(episode, line, rows.clone(), now);
             decided.effects.push(Effect::Opened(rows, "repeat"));
         }
         Due::Stuck => {
@@ -153,19 +161,24 @@ fn batch(queue: &mut Queue, episode: &mut Episode, view: &View, now: Stamp, deci
     let Some(due) = due(queue, view.coalesce) else { return };
     // Further off than it can be is a clock that was set back.
     if now < due && due <= now.plus(view.coalesce) {
-        return decided.sooner(due);
+        return decided.sooner(Some(due), now);
     }
     let on_duty = view.idle && view.waiter;
     if !on_duty {
         // Nobody waits for it: its ordinary channel gets it then.
         let late = due.max(view.last_end).plus(view.absent_after);
+        decided.sooner(Some(late), now);
+        if now >= late && !view.owned && !episode.alarmed {
+            episode.alarmed = true;
+            decided.effects.push(Effect::Unowned(queue.rows.len()));
+        }
         if now < late || !view.reachable {
-            return decided.sooner(late);
+            return;
         }
     }
     let rows = queue::raise(queue);
     let handback = Handback { cause: Cause::Batch, rows: rows.clone(), lines: Vec::new() };
-    episode::open(episode, handback, MessageId::now(), now);
+    episode::open(episode, handback, now);
     decided.effects.push(Effect::Passed(rows.clone()));
     decided.effects.push(Effect::Opened(rows, ""));
     if !on_duty {
@@ -196,7 +209,9 @@ pub fn upkeep(txn: &mut Txn<'_>, id: SessionId, signs: &Signs) -> Result<Option<
         ev: record.state_seq,
     };
     let sights: Vec<Sight> = drain::supervised(state, id).into_iter().map(sight).collect();
-    let unseen = !drain::unseen(state, id).is_empty();
+    // One that waits says it already.
+    let reviewed_already = host.queue.rows.iter().any(|row| row.kind == Kind::Heartbeat);
+    let unseen = !reviewed_already && !drain::uncovered(state, id, true).is_empty();
     let reviewed = host.producers.reviewed;
     let woken = reviewed.is_some_and(|at| host.queue.rows.iter().any(|row| row.at > at));
     let mut producers = (*host.producers).clone();
@@ -219,6 +234,7 @@ pub fn step(txn: &mut Txn<'_>, id: SessionId, waiter: bool) -> Result<(Given, Op
         return Ok((None, None));
     }
     own(txn, id)?;
+    drop_unwatched(txn, id)?;
     let view = View::of(&txn.session(id)?.record, waiter, &txn.config().host);
     let before = txn.state().host(id).map(|host| (host.queue.clone(), host.episode.clone()));
     let Some((queue, episode)) = before else { return Ok((None, None)) };
@@ -254,11 +270,13 @@ fn act(txn: &mut Txn<'_>, id: SessionId, effect: Effect) -> Result<Given, Fault>
         }
         Effect::Ordinary => {
             let body = text(txn.state(), id);
-            txn.post(Party::Session(id), from_minder(None, body))?;
+            let (mid, _) = txn.post(Party::Session(id), from_minder(None, body))?;
+            txn.edit_host(id, |host| host.episode_mut().mid = Some(mid))?;
             notices(txn, id, Receipt::Handed, None)?;
         }
         Effect::WaitsAgain => notices(txn, id, Receipt::Held, Some(Hold::Posture.as_str()))?,
-        Effect::Alarm(rows) => alarm(txn, id, rows.len())?,
+        Effect::Alarm(rows) => alarm(txn, id, rows.len(), "told it of them as often as it does")?,
+        Effect::Unowned(rows) => alarm(txn, id, rows, "has nobody to tell: its process is gone")?,
     }
     Ok(None)
 }
@@ -293,19 +311,33 @@ fn own(txn: &mut Txn<'_>, id: SessionId) -> Result<(), Fault> {
     txn.note_host(id, Event::Binding(Change { old: before, new: after, cause: None }))
 }
 
-/// Tells the person, once a hand-back was given up.
-fn alarm(txn: &mut Txn<'_>, id: SessionId, rows: usize) -> Result<(), Fault> {
+/// Tells the person, once, that wakes wait in vain.
+fn alarm(txn: &mut Txn<'_>, id: SessionId, rows: usize, why: &str) -> Result<(), Fault> {
     let label = txn.session(id)?.record.label.clone();
     let body = format!(
-        "The host of {label} ({}) told it of {rows} wakes as often as it does, and they are not acknowledged. In it: minder \
-         host drain. From here: minder host status {label}",
+        "{rows} wakes of {label} ({}) are not acknowledged, and its host {why}. In it: minder host drain. From here: minder \
+         host status {label}",
         id.short()
     );
     txn.post(Party::Operator, from_minder(None, body))?;
-    txn.note_host(
-        id,
-        Event::Alarm(Change { cause: Some("not acknowledged".to_owned()), ..Change::default() }),
-    )
+    txn.note_host(id, Event::Alarm(Change { cause: Some(why.to_owned()), ..Change::default() }))
+}
+
+/// What was never told of a session that the primary watches no more is no wake any more.
+fn drop_unwatched(txn: &mut Txn<'_>, id: SessionId) -> Result<(), Fault> {
+    let state = txn.state();
+    let Some(host) = state.host(id) else { return Ok(()) };
+    let left = |row: &Row| {
+        let session = row.session.and_then(|of| state.session(of));
+        let works_for =
+            |s: &Session| s.record.parent == Some(id) || s.watchers.iter().any(|w| w.watcher == id);
+        row.is_untouched() && !row.raised && session.is_some_and(|s| !works_for(s))
+    };
+    let gone: Vec<u64> = host.queue.rows.iter().filter(|row| left(row)).map(|row| row.seq).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    txn.edit_host(id, |host| host.queue_mut().0.rows.retain(|row| !gone.contains(&row.seq)))
 }
 
 /// The text of the open hand-back.

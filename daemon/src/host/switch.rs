@@ -3,18 +3,14 @@
 use minder_proto::error::{Fault, Kind};
 use minder_proto::event::Receipt;
 use minder_proto::host::ledger::{Change, Event};
-use minder_proto::host::record::{HostRecord, Next, Owned};
-use minder_proto::host::row::Owner;
+use minder_proto::host::record::HostRecord;
 use minder_proto::id::{MessageId, SessionId};
 use minder_proto::queue;
 
-use super::CHANNEL;
+use super::episode;
 use super::step::receipt;
-use crate::delivery::rules::is_kept;
+use crate::delivery::rules::is_of_host;
 use crate::store::Txn;
-
-/// The version of `host.json`.
-const VERSION: u32 = 1;
 
 /// Makes a session a primary whose host supervises. False if it did already.
 pub fn enable(txn: &mut Txn<'_>, id: SessionId) -> Result<bool, Fault> {
@@ -31,16 +27,11 @@ pub fn enable(txn: &mut Txn<'_>, id: SessionId) -> Result<bool, Fault> {
     if txn.state().host(id).is_some_and(|host| host.record.enabled) {
         return Ok(false);
     }
-    let new = HostRecord {
-        v: VERSION,
-        enabled: false,
-        harness,
-        binding: Owned::default(),
-        next: Next::default(),
-        unknown: serde_json::Map::new(),
-    };
-    txn.make_host(id, new)?;
-    txn.edit_host(id, |host| host.record_mut().enabled = true)?;
+    txn.make_host(id, HostRecord::new(harness.clone()))?;
+    txn.edit_host(id, |host| {
+        let record = host.record_mut();
+        (record.enabled, record.harness) = (true, harness);
+    })?;
     txn.edit(id, |record| record.primary = true)?;
     switched(txn, id, "on")?;
     Ok(true)
@@ -52,11 +43,12 @@ pub fn disable(txn: &mut Txn<'_>, id: SessionId) -> Result<bool, Fault> {
     if !super::signals::is_on(txn.state(), id) {
         return Ok(false);
     }
+    let now = txn.now();
     txn.edit_host(id, |host| {
         host.record_mut().enabled = false;
-        for row in &mut host.queue_mut().0.rows {
-            (row.owner, row.shown_gen) = (Owner::Free, 0);
-        }
+        let (queue, episode) = host.desk_mut();
+        super::queue::unshow(queue);
+        episode::close(episode, now);
     })?;
     release(txn, id)?;
     switched(txn, id, "off")?;
@@ -72,8 +64,7 @@ fn release(txn: &mut Txn<'_>, id: SessionId) -> Result<(), Fault> {
 }
 
 fn kept(queue: &queue::Queue) -> Vec<MessageId> {
-    let with_host = |e: &queue::Entry| e.receipt == Receipt::Handed && e.channel.as_deref() == Some(CHANNEL);
-    queue.iter().filter(|e| is_kept(e) || with_host(e)).map(|e| e.id).collect()
+    queue.iter().filter(|e| is_of_host(e)).map(|e| e.id).collect()
 }
 
 /// The same for sessions whose host is gone: its record could not be read.

@@ -14,6 +14,7 @@ use super::Peer;
 use super::daemon::Process;
 use crate::delivery::Delivery;
 use crate::hook::Hooks;
+use crate::host::Hosts;
 use crate::identity::{Ancestry, Who, who, who_left};
 use crate::launch::Launcher;
 use crate::session::{self, Lookup};
@@ -32,6 +33,8 @@ pub struct Context {
     pub turns: Turns,
     /// Hooks.
     pub hooks: Hooks,
+    /// Supervision hosts.
+    pub hosts: Arc<Hosts>,
     /// What starts the processes of sessions.
     pub launcher: Launcher,
     /// What `daemon.status` shows of the start.

@@ -34,12 +34,11 @@ pub fn register(module: &mut RpcModule<Context>) {
             .await?
     });
     method::register(module, |call: HostDrain, ctx: Arc<Context>, peer| async move {
-        let origin = Origin::peer(peer);
+        let (origin, home) = (Origin::peer(peer), ctx.store.home().clone());
         ctx.store
-            .write_on_files(move |txn, files| {
-                let id =
-                    own(txn.state(), files.home(), &origin, call.caller.as_ref(), call.session.as_deref())?;
-                host::drain::drain(txn, files, id)
+            .write(move |txn| {
+                let id = own(txn.state(), &home, &origin, call.caller.as_ref(), call.session.as_deref())?;
+                host::drain::drain(txn, id)
             })
             .await
     });
@@ -48,7 +47,7 @@ pub fn register(module: &mut RpcModule<Context>) {
         ctx.store
             .write(move |txn| {
                 let id = own(txn.state(), &home, &origin, call.caller.as_ref(), call.session.as_deref())?;
-                host::drain::drained(txn, id, &call.notices, call.broken)?;
+                host::drain::drained(txn, id, &call)?;
                 Ok(HostDrainedAnswer {})
             })
             .await
@@ -64,8 +63,8 @@ pub fn register(module: &mut RpcModule<Context>) {
     });
 }
 
-async fn switch(ctx: &Context, call: HostSwitch, origin: Origin) -> Result<HostSwitchAnswer, Fault> {
-    let home = ctx.store.home().clone();
+async fn switch(ctx: &Arc<Context>, call: HostSwitch, origin: Origin) -> Result<HostSwitchAnswer, Fault> {
+    let (home, this) = (ctx.store.home().clone(), Arc::clone(ctx));
     ctx.store
         .write(move |txn| {
             let who = origin.who(call.caller.as_ref(), txn.state(), &home)?;
@@ -81,6 +80,7 @@ async fn switch(ctx: &Context, call: HostSwitch, origin: Origin) -> Result<HostS
                 (text, me) => named(txn.state(), &home, text.as_deref(), me)?,
             };
             may(&who, id)?;
+            this.hosts.switched(id, call.enabled);
             let changed =
                 if call.enabled { host::switch::enable(txn, id) } else { host::switch::disable(txn, id) }?;
             let label = txn.session(id)?.record.label.clone();

@@ -266,6 +266,7 @@ pub(super) async fn declare(ctx: &Context, call: Declare, origin: Origin) -> Res
                 let said = origin.said();
                 let proof = (own && who.by_operator).then(|| PERSON_AS_SESSION.to_owned());
                 let declaration = Declaration { proof, said, ..Declaration::new(call.state, call.note, by) };
+                txn.acts(who.session());
                 let seq = session::declare(txn, id, declaration)?;
                 Ok(DeclareAnswer { session: id, from, to: call.state, seq })
             };

@@ -225,7 +225,9 @@ pub(super) fn load(home: &Home, state: &mut State, notes: &mut Vec<String>) -> R
             continue;
         }
         let dir = entry.path();
-        let Some(record) = read::<HostRecord>(home, &dir, "host.json", notes)? else { continue };
+        // Without its record a host is off; what else it keeps is there when it is on again.
+        let record = read::<HostRecord>(home, &dir, "host.json", notes)?;
+        let record = record.unwrap_or_else(|| HostRecord::new(None));
         let (queue, lost) = queue(home, &dir, notes)?;
         let episode = read::<Episode>(home, &dir, "episode.json", notes)?.unwrap_or_else(|| Episode {
             // A generation that was shown is not given again.
@@ -312,6 +314,9 @@ fn ledger(file: &Path) -> Result<Ledger, DiskError> {
         Ok(bytes) => {
             ledger.len = bytes.len() as u64;
             // A line that cannot be read is passed over by whoever shows it.
+            let torn = bytes.last().is_some_and(|last| *last != b'\n');
+            // Half a line is a foreign hand's: what is known ends before it, and the next line begins anew.
+            ledger.len -= u64::from(torn);
             let text = String::from_utf8_lossy(&bytes);
             ledger.lines = text.split_inclusive('\n').map(Arc::from).collect();
         }

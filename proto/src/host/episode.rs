@@ -38,7 +38,7 @@ pub enum Cause {
 pub struct Episode {
     /// Grows with each one; 0 before the first.
     pub generation: u64,
-    /// The message that stands for it where no park takes it.
+    /// The message that it became where nobody waited for it: the primary's own channel gives that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mid: Option<MessageId>,
     /// How far it is.
@@ -64,6 +64,9 @@ pub struct Episode {
     /// How often its rows were told again, over generations.
     #[serde(default)]
     pub announced: u32,
+    /// The person was told that nobody is there to be told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alarmed: bool,
     /// When they are told again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_announce: Option<Stamp>,

@@ -38,6 +38,9 @@ impl Default for Next {
     }
 }
 
+/// The version of `host.json`.
+const VERSION: u32 = 1;
+
 /// `host.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRecord {
@@ -57,4 +60,18 @@ pub struct HostRecord {
     /// Fields of a newer build.
     #[serde(flatten)]
     pub unknown: Map<String, Value>,
+}
+
+impl HostRecord {
+    /// One that is off and has nothing.
+    pub fn new(harness: Option<String>) -> Self {
+        Self {
+            v: VERSION,
+            enabled: false,
+            harness,
+            binding: Owned::default(),
+            next: Next::default(),
+            unknown: Map::new(),
+        }
+    }
 }

@@ -127,6 +127,8 @@ pub struct HostDrainAnswer {
     pub questions: Vec<String>,
     /// States that somebody should act on and that no wake told of.
     pub unseen: Vec<String>,
+    /// The lines of these, to be given back once they are printed.
+    pub unseen_lines: Vec<(SessionId, u64)>,
     /// Rows that cannot be read: the first of them.
     pub broken: Vec<String>,
     /// How many those are in all.
@@ -155,6 +157,9 @@ pub struct HostDrained {
     /// News that was printed.
     #[serde(default)]
     pub notices: Vec<MessageId>,
+    /// The lines of what was unseen and was printed.
+    #[serde(default)]
+    pub unseen: Vec<(SessionId, u64)>,
     /// Rows that cannot be read and were told of.
     #[serde(default)]
     pub broken: usize,

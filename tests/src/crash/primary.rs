@@ -42,6 +42,7 @@ impl Primary {
             caller: caller.clone(),
             session: None,
             notices: shown.notice_ids,
+            unseen: shown.unseen_lines,
             broken: shown.broken_count,
         };
         if !matches!(call(client, &drained)?, Outcome::Told(_)) {

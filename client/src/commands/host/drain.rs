@@ -25,11 +25,12 @@ pub fn run(session: Option<String>, context: &mut Context) -> Outcome {
     if answer.through > 0 {
         context.printer.tell(ack_command(answer.through, answer.generation));
     }
-    if !answer.notice_ids.is_empty() || answer.broken_count > 0 {
+    if !answer.notice_ids.is_empty() || !answer.unseen_lines.is_empty() || answer.broken_count > 0 {
         link.call(&HostDrained {
             caller,
             session: Some(answer.session.to_string()),
             notices: answer.notice_ids,
+            unseen: answer.unseen_lines,
             broken: answer.broken_count,
         })?;
     }

@@ -88,7 +88,7 @@ impl Delivery {
     ) -> Option<Instant> {
         let session = record.id;
         let open = |entry: &queue::Entry| !matches!(entry.reason.as_deref(), Some(POINTER_SEEN | FINAL));
-        let in_flight = waiting.iter().any(|e| e.receipt == Receipt::Handed && open(e));
+        let in_flight = waiting.iter().any(|e| e.receipt == Receipt::Handed && !e.is_of_host() && open(e));
         if in_flight || !waiting.iter().any(is_ready) {
             return None;
         }

@@ -91,6 +91,7 @@ fn host36_a_generation_that_is_not_yet_is_refused_and_nothing_to_take_is_said_wi
     let row = fleet.queue().rows[0].seq;
     let future = fleet.minder(&["host", "ack", "--through", "99", "--generation", "7", "p"]);
     assert_eq!((future.code, future.stdout.as_str()), (3, ""), "{future:?}");
+    // A newer hand-back whose rows were not shown is not closed by it.
     let nothing = fleet.minder(&["host", "ack", "--through", "0", "--generation", "1", "p"]);
     assert_eq!(nothing.code, 1, "{nothing:?}");
     assert!(nothing.stderr.contains("nothing acknowledged") && nothing.stderr.contains(&ack), "{nothing:?}");

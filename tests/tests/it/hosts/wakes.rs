@@ -3,12 +3,14 @@
 use minder_proto::event::Receipt;
 use minder_proto::host::episode::Stage;
 use minder_proto::record::TurnOrigin;
+use minder_proto::rpc;
 use minder_proto::state::State;
 use rustix::process::Signal;
 
 use super::Fleet;
 use crate::hooks::bench::{Bench, is_silent};
 use crate::scene::LIMIT;
+use crate::world::{World, must, refused};
 
 #[test]
 fn host23_without_an_engine_a_batch_is_one_plain_handback() {
@@ -182,6 +184,12 @@ fn host43_where_nobody_waits_it_goes_by_the_ordinary_channel_once() {
     assert!(text.contains("by the other road"), "{text}");
     fleet.bench.reaches(fleet.primary, sent[0].id, Receipt::Handed);
     assert_eq!(fleet.episode().generation, 1);
+    // Once it is drained it is no message any more that somebody has to see.
+    let (_, ack) = fleet.drain();
+    fleet.ack(&ack).ok();
+    fleet.bench.reaches(fleet.primary, sent[0].id, Receipt::Seen);
+    let messages = fleet.bench.scene.messages(fleet.primary);
+    assert_eq!(messages.iter().filter(|m| m.body.contains("by the other road")).count(), 1);
 }
 
 #[test]
@@ -207,20 +215,73 @@ fn host74_switched_off_its_news_is_ordinary_messages_and_its_rows_are_nobodys() 
 }
 
 #[test]
-fn only_what_something_can_wait_beside_can_have_a_host_and_only_its_own() {
+fn only_what_something_can_wait_beside_can_have_a_host() {
     let fleet = Fleet::new();
     fleet.child("api");
-    for words in [&["host", "enable", "api"][..], &["--as", "api", "host", "drain", "p"]] {
-        let code = fleet.minder(words).code;
-        // The person may look into every queue.
-        assert_eq!(code, if words[0] == "host" { 3 } else { 0 }, "{words:?}");
-    }
-    let mut other = fleet.bench.scene.isolated.minder().unwrap();
-    other.args(["host", "drain", "p"]).env("PI_SESSION_ID", "nobody");
-    let ran = crate::world::ran(&mut other, b"");
-    assert!([0, 3].contains(&ran.code), "{ran:?}");
+    let refused = fleet.minder(&["host", "enable", "api"]);
+    assert!(refused.code == 3 && refused.stderr.contains("harness pi"), "{refused:?}");
     let status = fleet.minder(&["host", "status"]).ok();
     assert!(status.starts_with("p (") && status.contains("claude  on  owned by binding 1"), "{status}");
+}
+
+#[test]
+fn host44_the_queue_of_a_primary_is_its_own_and_the_persons() {
+    let world = World::new();
+    let _daemon = world.start();
+    let [lead, other] = ["lead", "other"].map(|label| world.session(label));
+    let client = &mut world.client();
+    let session = Some(lead.id.to_string());
+    must(client, &rpc::HostSwitch { caller: None, session: session.clone(), enabled: true });
+    lead.watch(client, &other);
+    other.declare(client, State::Review, Some("mine"));
+    let caller = other.caller();
+    let drain = rpc::HostDrain { caller: caller.clone(), session: session.clone() };
+    assert_eq!(refused(client, &drain).0, 3);
+    let (through, generation) = (9, 0);
+    let ack = rpc::HostAck { caller: caller.clone(), session: session.clone(), through, generation };
+    assert_eq!(refused(client, &ack).0, 3);
+    let drained = rpc::HostDrained { caller: caller.clone(), session: session.clone(), ..Default::default() };
+    assert_eq!(refused(client, &drained).0, 3);
+    let off = rpc::HostSwitch { caller, session: session.clone(), enabled: false };
+    assert_eq!(refused(client, &off).0, 3);
+    // Its own word, and nobody's: the person's.
+    let own = must(client, &rpc::HostDrain { caller: lead.caller(), session: None });
+    let persons = must(client, &rpc::HostDrain { caller: None, session });
+    assert_eq!((own.wakes.len(), &own.wakes), (1, &persons.wakes));
+}
+
+#[test]
+fn what_a_host_keeps_takes_no_messages_place() {
+    let world = World::with("[queue]\nmax_messages = 3\n");
+    let _daemon = world.start();
+    let [lead, api] = ["lead", "api"].map(|label| world.session(label));
+    let client = &mut world.client();
+    must(client, &rpc::HostSwitch { caller: None, session: Some(lead.id.to_string()), enabled: true });
+    lead.watch(client, &api);
+    for n in 0..4 {
+        api.declare(client, State::Review, Some(&n.to_string()));
+        api.declare(client, State::Error, Some(&n.to_string()));
+    }
+    assert!(lead.queue().len() > 8);
+    for n in 0..3 {
+        must(client, &api.letter(&lead, n.to_string()));
+    }
+    assert_eq!(refused(client, &api.letter(&lead, "one too many")).0, 75);
+}
+
+#[test]
+fn what_the_primary_watches_no_more_wakes_it_no_more() {
+    let mut fleet = Fleet::new();
+    fleet.minder(&["new", "--label", "api", "--harness", "pi"]).ok();
+    fleet.minder(&["--as", "p", "watch", "api"]).ok();
+    fleet.state("api", "review", "of no concern");
+    assert_eq!(fleet.queue().rows.len(), 1);
+    fleet.minder(&["--as", "p", "watch", "cancel", "api"]).ok();
+    let waiter = fleet.bench.wait("Stop");
+    fleet.child("web");
+    fleet.state("web", "review", "of concern");
+    let text = Fleet::woken(waiter);
+    assert!(text.contains("of concern") && !text.contains("of no concern"), "{text}");
 }
 
 #[test]
