@@ -16,7 +16,7 @@ pub struct Selector {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// A full id.
+    /// A full id: a session's, or a harness's own in the same form.
     Id(SessionId),
     /// A label, an id's prefix, or a harness's own id in full.
     Name,
@@ -195,7 +195,11 @@ fn resolve_part<'a>(
         records.clone().filter(|r| keep(r)).map(|r| r.id).collect()
     };
     Ok(match part {
-        Part::Id(id) => those(&|r| r.id == *id),
+        // A harness's own id may be of the same form.
+        Part::Id(id) => match those(&|r| r.id == *id) {
+            none if none.is_empty() => those(&|r| r.bindings.iter().any(|b| b.id.eq_ignore_ascii_case(text))),
+            own => own,
+        },
         Part::Caller => vec![me()?],
         Part::All => those(&|_| true),
         Part::Children => {
@@ -265,6 +269,7 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Binding;
 
     fn record(id: &str, label: &str) -> SessionRecord {
         serde_json::from_value(serde_json::json!({
@@ -296,8 +301,13 @@ mod tests {
     fn the_ways_to_name_a_session() {
         let a = record("5f1c2d4a-90c3-4f0e-8a17-c2b6d1e4f700", "api-1");
         let mut b = record("5f1c2d4b-90c3-4f0e-8a17-c2b6d1e4f700", "api-2");
-        let c = record("3f0a91c2-7d1e-4c55-9a6b-0d5a1f2e3b4c", "web");
+        let mut c = record("3f0a91c2-7d1e-4c55-9a6b-0d5a1f2e3b4c", "web");
         b.parent = Some(a.id);
+        let own = "0199c2d4-90c3-7f0e-8a17-c2b67be21c09";
+        c.bindings.extend([
+            Binding { id: own.into(), ..c.bindings[0].clone() },
+            Binding { id: a.id.to_string(), ..c.bindings[0].clone() },
+        ]);
         let all = [a.clone(), b.clone(), c.clone()];
         let labels = |text: &str| -> Result<Vec<String>, SelectorError> {
             let found = Selector::parse(text)?.resolve(all.iter(), Some(a.id))?;
@@ -311,6 +321,9 @@ mod tests {
             ("api-*", "api-1 api-2"),
             ("web,api-*,web", "web api-1 api-2"),
             ("conv-web", "web"),
+            (own, "web"),
+            ("0199C2D4-90C3-7F0E-8A17-C2B67BE21C09", "web"),
+            ("5f1c2d4a-90c3-4f0e-8a17-c2b6d1e4f700", "api-1"),
             (".", "api-1"),
             ("@children", "api-2"),
             ("@all", "api-1 api-2 web"),

@@ -330,3 +330,22 @@ fn only_a_hook_that_speaks_for_a_session_makes_hooks_its_way() {
         assert_eq!(rig.scene.record(id).channel, heard, "{name}");
     }
 }
+
+#[test]
+fn a_session_is_named_by_the_id_of_its_conversation_wherever_one_is_named() {
+    let mut bench = Bench::new("");
+    let id = bench.begin();
+    let conversation = bench.payload("Stop")["session_id"].as_str().unwrap().to_owned();
+    let said = |words: &[&str]| bench.scene.minder(words).ok();
+    said(&["set", &conversation, "--label", "api"]);
+    assert_eq!(bench.scene.session("api"), id);
+    let sent = bench.scene.sent(id, &said(&["send", &conversation, "hello"]));
+    assert!(said(&["queue", &conversation]).contains(&sent.short()));
+    assert!(said(&["show", &conversation]).contains("api"));
+    assert!(said(&["ls", &conversation]).contains("api"));
+    said(&["new", "--label", "lead"]);
+    said(&["--as", "lead", "watch", &conversation]);
+    assert_eq!(bench.scene.notices(bench.scene.session("lead"), id).len(), 1);
+    said(&["close", &conversation]);
+    assert!(bench.scene.records().iter().all(|r| r.id != id));
+}
