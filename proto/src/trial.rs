@@ -71,6 +71,10 @@ pub const MEND_POINTS: [&str; 7] = [
 /// The places of a launch's course beside the store. The tests of launches walk them.
 pub const LAUNCH_POINTS: [&str; 4] = ["launch.registered", "launch.window", "launch.process", "launch.told"];
 
+/// The places of the typing of a message into a terminal: it is this attempt's, its text is in, its Enter is. The tests of typing
+/// walk them.
+pub const TYPE_POINTS: [&str; 3] = ["type.claimed", "type.pasted", "type.entered"];
+
 /// The places of a turn's course beside the store. The tests of turns walk them.
 pub const TURN_POINTS: [&str; 7] = [
     "turn.before-folder",

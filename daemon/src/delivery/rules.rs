@@ -7,6 +7,7 @@ use minder_proto::event::{Class, Receipt};
 use minder_proto::hold::Hold;
 use minder_proto::queue;
 use minder_proto::record::{Channel, SessionRecord};
+use minder_proto::stamp::Stamp;
 use tokio::time::Instant;
 
 /// Reason of what was sent and of which it is not known whether it was taken: it is given by nobody else meanwhile.
@@ -111,13 +112,27 @@ pub fn at_boundaries(record: &SessionRecord, waiter: bool) -> Option<Hold> {
     }
 }
 
+/// How long after a hook printed it or it was typed a message is not given again whoever asks: a harness writes what its
+/// model saw some moments after the fact.
+const SETTLES: Duration = Duration::from_secs(10);
+
 /// What becomes of a message that somebody wants tried again: its receipt and its reason; none where it stays what it is. What was
 /// sent to a server that knows no message again is asked for there first.
-pub fn tried_again(channel: &Channel, entry: &queue::Entry) -> Option<(Receipt, Option<&'static str>)> {
+pub fn tried_again(
+    channel: &Channel,
+    entry: &queue::Entry,
+    now: Stamp,
+) -> Option<(Receipt, Option<&'static str>)> {
     let served = matches!(channel, Channel::Codex { .. } | Channel::Opencode { .. });
     let asked_for = served && entry.channel.as_deref() == Some(channel.as_str());
     match entry.receipt {
         Receipt::Handed if entry.channel.as_deref() == Some("mailbox") => None,
+        Receipt::Handed
+            if matches!(entry.channel.as_deref(), Some("hook" | "tmux"))
+                && entry.since.age(now) < SETTLES =>
+        {
+            None
+        }
         Receipt::Handed if asked_for => Some((Receipt::Held, Some(UNKNOWN))),
         Receipt::Handed => Some((Receipt::Queued, None)),
         // No server of this session's will tell.
@@ -160,7 +175,6 @@ impl Backoff {
 #[cfg(test)]
 mod tests {
     use minder_proto::id::MessageId;
-    use minder_proto::stamp::Stamp;
 
     use super::*;
 
@@ -191,7 +205,31 @@ mod tests {
             (&Channel::Hook, entry(Receipt::Held, Some(UNKNOWN), "codex"), queued),
             (&codex, entry(Receipt::Held, Some("busy"), "codex"), None),
         ] {
-            assert_eq!(tried_again(channel, &entry), expected, "{channel:?} {entry:?}");
+            let later = now.plus(Duration::from_secs(60));
+            assert_eq!(tried_again(channel, &entry, later), expected, "{channel:?} {entry:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_given_a_moment_ago_is_not_given_again() {
+        let now = Stamp::now();
+        for (channel, settles) in [("hook", true), ("tmux", true), ("exec", false), ("headless", false)] {
+            let entry = queue::Entry {
+                id: MessageId::now(),
+                seq: 1,
+                brief: None,
+                receipt: Receipt::Handed,
+                reason: None,
+                since: now,
+                accepted: now,
+                attempt: 1,
+                channel: Some(channel.to_owned()),
+            };
+            for (after, again) in [(0, !settles), (9, !settles), (10, true)] {
+                let asked = now.plus(Duration::from_secs(after));
+                let expected = again.then_some((Receipt::Queued, None));
+                assert_eq!(tried_again(&Channel::Hook, &entry, asked), expected, "{channel} {after}");
+            }
         }
     }
 

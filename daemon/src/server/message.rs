@@ -239,28 +239,37 @@ fn waits_no_more(id: MessageId) -> Fault {
 
 async fn retry(ctx: &Context, call: Retry, origin: Origin) -> Result<AckAnswer, Fault> {
     let at = theirs(ctx, call.caller, &origin, &call.id).await?;
+    if let Some(session) = at.to.session() {
+        // What its harness shows by now is not given again.
+        ctx.delivery.look_for_evidence(session).await;
+    }
     let delivery = Arc::clone(&ctx.delivery);
-    let receipt = ctx
+    let tried = ctx
         .store
         .write(move |txn| {
             let entry = txn.inbox(at.to)?.queue.get(at.id).cloned();
-            let Some(entry) = entry else { return Err(waits_no_more(at.id)) };
+            let Some(entry) = entry else { return Ok(None) };
             let channel = at.to.session().and_then(|s| txn.state().session(s));
             let channel = channel.map_or(Channel::Mailbox, |s| s.record.channel.clone());
             // What was handed and not seen is tried again now; what waits is looked at now.
-            let again = rules::tried_again(&channel, &entry);
+            let again = rules::tried_again(&channel, &entry, txn.now());
             // What is half typed would be typed twice.
             if let Some((receipt, reason)) = again.filter(|_| !delivery.is_given_now(at.to, at.id)) {
                 let by = reason.and(entry.channel.as_deref());
                 txn.receipt(at.to, at.id, receipt, reason.map(str::to_owned), entry.attempt, by)?;
-                return Ok(receipt);
+                return Ok(Some(receipt));
             }
-            Ok(entry.receipt)
+            Ok(Some(entry.receipt))
         })
         .await?;
     if let Some(session) = at.to.session() {
         ctx.delivery.try_now(session);
     }
+    let receipt = match tried {
+        Some(receipt) => receipt,
+        // It waited when it was asked for.
+        None => ctx.delivery.receipt(at).await?.receipt,
+    };
     Ok(AckAnswer { id: at.id, receipt })
 }
 

@@ -1,12 +1,12 @@
 //! Named places at which the crash tests end the daemon. Without the feature `kill-points` they are nothing.
 
-use minder_proto::trial::{KILL_POINTS, LAUNCH_POINTS, MEND_POINTS, TURN_POINTS};
+use minder_proto::trial::{KILL_POINTS, LAUNCH_POINTS, MEND_POINTS, TURN_POINTS, TYPE_POINTS};
 
 #[cfg(all(feature = "kill-points", not(debug_assertions)))]
 compile_error!("kill points are for tests: a build without debug assertions is a release");
 
 fn is_listed(name: &str) -> bool {
-    let lists: [&[&str]; 4] = [&KILL_POINTS, &MEND_POINTS, &TURN_POINTS, &LAUNCH_POINTS];
+    let lists: [&[&str]; 5] = [&KILL_POINTS, &MEND_POINTS, &TURN_POINTS, &LAUNCH_POINTS, &TYPE_POINTS];
     lists.iter().any(|list| list.contains(&name))
 }
 

@@ -50,7 +50,8 @@ fn history(client: &mut Client, id: MessageId) -> Vec<(Receipt, Option<String>, 
 fn c2_waiting_plus_idle_leads_to_another_try() {
     let world = World::new();
     let _daemon = world.start();
-    let script = "[ -e looked ] || { touch looked; echo in a meeting; exit 75; }; cat > taken";
+    let script =
+        "echo x >> looks; [ -e looked ] || { touch looked; echo in a meeting; exit 75; }; cat > taken";
     let s = world.session_by("s", program(&world, script));
     let w = world.session("w");
     let mut client = world.client();
@@ -58,6 +59,11 @@ fn c2_waiting_plus_idle_leads_to_another_try() {
     until_empty(&s);
     let text = std::fs::read_to_string(of_program(&world, "taken")).unwrap();
     assert!(text.ends_with("\n\nhello"), "{text}");
+    // The first pause, and no further one.
+    assert_eq!(std::fs::read_to_string(of_program(&world, "looks")).unwrap(), "x\nx\n");
+    let answer = must(&mut client, &rpc::Receipt { id: sent.id.to_string(), ..rpc::Receipt::default() });
+    let pause = answer.history[1].at.age(answer.history[2].at);
+    assert!(pause >= Duration::from_millis(900) && pause < Duration::from_secs(30), "{pause:?}");
     let receipts = history(&mut client, sent.id);
     let expected = [
         (Receipt::Queued, None, 0),

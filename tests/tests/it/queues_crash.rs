@@ -1,22 +1,26 @@
 //! Queues with many messages or a crash: what is removed from one, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use minder_client::rpc::Client;
 use minder_proto::event::Receipt;
+use minder_proto::record::Channel;
 use minder_proto::rpc;
 use minder_tests::files;
 use minder_tests::process::Process;
+use serde_json::{Value, json};
 
 use crate::crash::{OF_A_COMMIT, Prepared, told};
 use crate::queues::{of_program, program, until_empty};
-use crate::world::{LIMIT, Minderd, World, is_lost, must};
+use crate::world::{Agent, LIMIT, Minderd, World, is_lost, must};
 
-/// Writes down which message it was given.
+/// Writes down which message it was given. Of one process: a stream of a thousand is as many of these.
 const TAKES: &str =
-    "echo \"$MINDER_MESSAGE\" | sed 's/.*\"id\":\"\\([^\"]*\\)\".*/\\1/' >> taken; cat > /dev/null";
+    r#"m=${MINDER_MESSAGE#*\"id\":\"}; echo "${m%%\"*}" >> taken; while read -r line; do :; done"#;
 
 #[test]
 fn c1_removed_only_on_evidence() {
@@ -61,7 +65,7 @@ fn c1_removed_only_on_evidence() {
 
 #[test]
 fn c1_a_kill_in_the_middle_of_a_stream_repeats_at_most_what_was_in_flight() {
-    const MESSAGES: usize = 400;
+    const MESSAGES: usize = 1_000;
     let world = World::new();
     let daemon = world.start();
     let s = world.session_by("s", program(&world, TAKES));
@@ -89,7 +93,7 @@ fn c1_a_kill_in_the_middle_of_a_stream_repeats_at_most_what_was_in_flight() {
                     }
                 }
             });
-        files::wait_for(&taken, LIMIT, || (lines() > MESSAGES / 4).then_some(())).unwrap();
+        files::wait_for(&taken, LIMIT, || (lines() > MESSAGES / 2).then_some(())).unwrap();
         daemon.kill();
         let _daemon = world.start();
         sender.join().unwrap();
@@ -104,7 +108,7 @@ fn c1_a_kill_in_the_middle_of_a_stream_repeats_at_most_what_was_in_flight() {
 }
 
 #[test]
-fn c11_many_senders_many_drains() {
+fn c11_many_senders_many_takers() {
     const EACH: usize = 250;
     let world = World::new();
     let _daemon = world.start();
@@ -181,4 +185,130 @@ fn c11_many_senders_many_drains() {
         assert!(own.eq(0..EACH));
     }
     assert!(s.queue().is_empty());
+}
+
+/// What two hooks of one session print, shown to its model as a harness shows it, but for one text that is dropped; and three
+/// who want tried again whatever is on its way.
+#[test]
+fn c11_many_senders_many_drains() {
+    const EACH: usize = 1_500;
+    const SENDERS: usize = 4;
+    let world = World::with("[delivery]\nevidence_timeout = \"1s\"\n[queue]\nmax_messages = 6000\n");
+    let _daemon = world.start();
+    let s = world.session_by("s", Channel::Hook);
+    let senders: Vec<_> = (0..SENDERS).map(|n| world.session(&format!("w{n}"))).collect();
+    let file = world.isolated.root().join("transcript.jsonl");
+    std::fs::write(&file, "").unwrap();
+    let start = json!({"transcript_path": file, "source": "startup"});
+    s.hook(&mut world.client(), "SessionStart", "p0", start);
+    let model = Mutex::new(Model { file, turn: 1, calls: 0, bodies: vec![Vec::new(); SENDERS], last: None });
+    model.lock().unwrap().hook(&s, &mut world.client(), "UserPromptSubmit", false);
+    let sent = Mutex::new(Vec::new());
+    let given = |model: &Model| model.bodies.iter().map(Vec::len).sum::<usize>();
+    let (over, bell) = (AtomicBool::new(false), Condvar::new());
+    std::thread::scope(|scope| {
+        let (world, s, model, sent, over, bell) = (&world, &s, &model, &sent, &over, &bell);
+        for (number, sender) in senders.iter().enumerate() {
+            scope.spawn(move || {
+                let mut client = world.client();
+                for n in 0..EACH {
+                    let id = must(&mut client, &sender.letter(s, format!("body {number} {n}"))).id;
+                    sent.lock().unwrap().push(id);
+                }
+            });
+        }
+        for behind in 0..3 {
+            scope.spawn(move || {
+                let (mut client, mut seen) = (world.client(), 0);
+                loop {
+                    let same = |model: &mut Model| model.calls == seen && !over.load(Ordering::Relaxed);
+                    let model = bell.wait_while(model.lock().unwrap(), same).unwrap();
+                    if over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    seen = model.calls;
+                    // About the head: it waits, or was just handed.
+                    let at = given(&model) + behind;
+                    drop(model);
+                    let id = sent.lock().unwrap().get(at).map(ToString::to_string);
+                    if let Some(id) = id {
+                        let _ = client.call(&rpc::Retry { caller: s.caller(), id });
+                    }
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(move || {
+                let mut client = world.client();
+                while given(&model.lock().unwrap()) < EACH * SENDERS {
+                    let mut model = model.lock().unwrap();
+                    // In the middle one is dropped. The turn ends, and what was in it waits again.
+                    let drops = model.calls == 20;
+                    model.hook(s, &mut client, "PostToolUse", drops);
+                    bell.notify_all();
+                    if drops {
+                        model.hook(s, &mut client, "Stop", false);
+                        let dropped = format!("{}\"", model.last.clone().expect("the one that was dropped"));
+                        let waits = |text: &str| {
+                            let line = text.get(text.rfind(&dropped)?..)?.lines().next()?;
+                            (!line.contains("handed")).then_some(())
+                        };
+                        files::wait_for_text(&s.file("queue.jsonl"), LIMIT, waits).unwrap();
+                        model.turn += 1;
+                        model.hook(s, &mut client, "UserPromptSubmit", false);
+                    }
+                }
+                let _model = model.lock().unwrap();
+                over.store(true, Ordering::Relaxed);
+                bell.notify_all();
+            });
+        }
+    });
+    let mut model = model.into_inner().unwrap();
+    for (sender, bodies) in model.bodies.iter().enumerate() {
+        let out = bodies.iter().enumerate().find(|(n, body)| n != *body);
+        assert_eq!((bodies.len(), out), (EACH, None), "of sender {sender}: each once, in its order");
+    }
+    assert!(model.turn == 2 && model.calls > 40, "{} calls", model.calls);
+    model.hook(&s, &mut world.client(), "Stop", false);
+    until_empty(&s);
+}
+
+/// What a model was given by hooks: the numbers of the bodies of each sender, in order.
+struct Model {
+    file: std::path::PathBuf,
+    turn: usize,
+    calls: usize,
+    bodies: Vec<Vec<usize>>,
+    /// The last message of the last text.
+    last: Option<String>,
+}
+
+impl Model {
+    /// Runs the hook of an event, and writes down what it printed, as evidence too; or drops it.
+    fn hook(&mut self, s: &Agent, client: &mut Client, event: &str, drops: bool) {
+        let more = json!({
+            "transcript_path": self.file, "prompt": "go on", "tool_name": "Bash", "stop_hook_active": true,
+        });
+        let shown = s.hook(client, event, &format!("p{}", self.turn), more).stdout;
+        if shown.is_empty() {
+            return;
+        }
+        self.calls += 1;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        let text = shown["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+        let last = text.rsplit_once("[minder] message ").and_then(|(_, rest)| rest.split(' ').next());
+        self.last = last.map(str::to_owned);
+        if drops {
+            return;
+        }
+        for line in text.lines().filter_map(|line| line.strip_prefix("body ")) {
+            let (sender, n) = line.split_once(' ').unwrap();
+            self.bodies[sender.parse::<usize>().unwrap()].push(n.parse().unwrap());
+        }
+        let attachment = json!({"type": "hook_additional_context", "content": text});
+        let line = json!({"type": "attachment", "attachment": attachment});
+        let mut file = std::fs::File::options().append(true).open(&self.file).unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
 }

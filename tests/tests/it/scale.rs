@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use minder_proto::record::Channel;
 use minder_proto::rpc;
 use minder_proto::state::State;
 use minder_tests::fleet;
@@ -13,6 +14,8 @@ use crate::world::{Minderd, Running, World, must};
 /// Sessions of the small and of the large store.
 const SMALL: usize = 100;
 const LARGE: usize = 10_000;
+/// Turns whose hooks are measured.
+const HOOKS: usize = 100;
 /// Lines of each session.
 const LINES: u64 = 100;
 
@@ -219,4 +222,43 @@ fn j6_ten_thousand_events_leave_descriptors_and_memory_flat() {
     assert!(grown <= memory + 4_096, "{grown} KiB, {memory} KiB before");
     let log = std::fs::metadata(world.home().log()).map_or(0, |m| m.len());
     assert!(log < 1 << 20, "{log} bytes of log");
+}
+
+/// The slowest of a hundred hooks, by the daemon's processor time, with so many other sessions in the store; and what the
+/// hook's own program asks of the kernel.
+fn of_hooks(sessions: usize) -> (u64, usize) {
+    let world = world(sessions, 3, 0);
+    let daemon = world.start();
+    let (s, w) = (world.session_by("worker", Channel::Hook), world.session("asker"));
+    let mut client = world.client();
+    let mut times = Vec::new();
+    for n in 0..HOOKS {
+        let turn = format!("p{n}");
+        if n % 10 == 0 {
+            must(&mut client, &w.letter(&s, "hello"));
+        }
+        for event in ["UserPromptSubmit", "PostToolUse", "Stop"] {
+            let before = ran(daemon.pid());
+            s.hook(&mut client, event, &turn, serde_json::json!({"prompt": "go on", "tool_name": "Bash"}));
+            times.push(ran(daemon.pid()) - before);
+        }
+    }
+    times.sort_unstable();
+    let log = world.isolated.root().join("calls");
+    let payload = serde_json::json!({
+        "session_id": s.conversation, "hook_event_name": "PostToolUse", "prompt_id": "p0", "tool_name": "Bash",
+    });
+    let hook = world.minder(["hook", "claude"]);
+    let done = crate::world::ran(&mut traced(&hook, &[], &log), payload.to_string().as_bytes());
+    assert_eq!(done.code, 0, "{done:?}");
+    let calls = std::fs::read_to_string(&log).unwrap().lines().count();
+    (times[times.len() * 99 / 100], calls)
+}
+
+#[test]
+fn h4_the_slowest_hook_of_a_hundred_costs_no_more_with_a_thousand_sessions() {
+    let (few, many) = (of_hooks(1), of_hooks(1_000));
+    let shown = format!("{few:?} with one session, {many:?} with a thousand");
+    // A look at each session would be a thousand times as much.
+    assert!(many.0 < few.0 * 10 && many.1 <= few.1 + few.1 / 4, "{shown}");
 }

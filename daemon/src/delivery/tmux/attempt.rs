@@ -24,6 +24,7 @@ use crate::delivery::hand::{POINTER, POINTER_SEEN};
 use crate::delivery::mailbox::bury_unreadable;
 use crate::delivery::rules::{self, Backoff, Boundary, Entry, waits};
 use crate::store::State;
+use crate::store::kill_point::reach;
 
 /// How the ledger names the channel.
 pub const CHANNEL: &str = "tmux";
@@ -169,7 +170,10 @@ impl Delivery {
                     Err(failed) => Err(failed),
                 },
                 (Act::Claim, _) => match self.claim(job, whole).await {
-                    Ok(true) => Ok(Done::Claimed),
+                    Ok(true) => {
+                        reach("type.claimed");
+                        Ok(Done::Claimed)
+                    }
                     Ok(false) => return Outcome::Nothing,
                     Err(fault) => {
                         tracing::debug!(%session, %fault, "a message cannot be made this attempt's yet");
@@ -180,10 +184,15 @@ impl Delivery {
                     tokio::time::sleep(pause).await;
                     Ok(Done::Waited)
                 }
-                (Act::Paste, Some(seen)) => job.pane.paste(&line, seen, &buffer).await.map(went),
+                (Act::Paste, Some(seen)) => {
+                    let pasted = job.pane.paste(&line, seen, &buffer).await;
+                    reach("type.pasted");
+                    pasted.map(went)
+                }
                 (Act::Enter, Some(seen)) => {
                     let shown = machine.collapsed().map_or(mark.as_str(), one_word);
                     let entered = job.pane.enter(seen, shown).await;
+                    reach("type.entered");
                     // One that was asked for and of which nothing was heard may have gone in.
                     pressed |= !matches!(entered, Ok(false));
                     entered.map(went)

@@ -306,3 +306,35 @@ fn f9_who_is_called_otherwise_lives_and_who_is_killed_is_told_of() {
         cast.scene.road(cast.id, waits).ends_with("held(offline)").then_some(())
     });
 }
+
+/// Somebody else's hooks: one that keeps each turn going once, and one that hangs until it is ended.
+const NEIGHBOURS: &str = r#"[
+  {"hooks": [{"type": "command", "command": "grep -q '\"stop_hook_active\":true' && exit 0; echo 'not yet' >&2; exit 2"}]},
+  {"hooks": [{"type": "command", "command": "exec sleep 600", "timeout": 1}]}
+]"#;
+
+#[test]
+fn h2_beside_hooks_that_block_or_hang_messages_arrive_once() {
+    for first in [true, false] {
+        let cast = Cast::new("");
+        let file = cast.scene.isolated.home().join(".claude/settings.json");
+        let mut settings: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let theirs: Vec<Value> = serde_json::from_str(NEIGHBOURS).unwrap();
+        let stop = settings["hooks"]["Stop"].as_array_mut().unwrap();
+        let place = if first { 0 } else { stop.len() };
+        stop.splice(place..place, theirs);
+        std::fs::write(&file, settings.to_string()).unwrap();
+        cast.prompt("work");
+        let id = cast.send("a word from me");
+        cast.reaches(id, Receipt::Held);
+        // It would end, and both keep it going.
+        cast.say(&["answer first end"]);
+        cast.seen_once(id);
+        cast.say(&["answer second end"]);
+        cast.actor.wait_noted("turn-ends", 1).unwrap();
+        // Idle, it is woken.
+        let second = cast.send("a second word");
+        cast.seen_once(second);
+        assert_eq!((cast.times(id), cast.times(second)), (1, 1), "{first}");
+    }
+}

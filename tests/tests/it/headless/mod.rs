@@ -1,5 +1,6 @@
 //! Sessions whose messages are turns: what waits is given to a supervised run, and the answer goes back.
 
+mod cuts;
 mod holds;
 mod limits;
 mod replies;

@@ -53,6 +53,50 @@ fn what_stalls_is_told_as_failed_within_its_windows_and_leaves_nothing() {
     until(&w, |queue| queue.iter().all(|(r, _)| *r != Receipt::Handed) && !queue.is_empty());
 }
 
+/// It is handed from the moment at which its turn begins, and by no turn that died or never began.
+#[test]
+fn c13_what_a_turn_is_given_is_handed_as_it_begins_and_waits_again_where_it_died_at_once() {
+    let world = World::new();
+    let _daemon = world.start();
+    let mut client = world.client();
+    let asker = world.session("asker");
+    let script = "cat > prompt; echo x >> runs; [ -e well ] || exit 3; read -r go < gate; echo here";
+    let w = session(&world, "w", script);
+    let sent = must(&mut client, &asker.letter(&w, "hello"));
+    lines(&world, "w", 1);
+    until(&w, |queue| queue.len() == 1 && queue[0].0 != Receipt::Handed);
+    assert_eq!(asker.messages().len(), 0);
+    let gate = folder(&world, "w").join("gate");
+    nix::unistd::mkfifo(&gate, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    std::fs::write(folder(&world, "w").join("well"), "").unwrap();
+    must(&mut client, &rpc::Retry { caller: None, id: sent.id.to_string() });
+    written(&world, "w", "runs", |text| text.lines().count() == 2);
+    // It lives, and has said nothing.
+    let queue = w.queue();
+    let entry = queue.get(sent.id).unwrap();
+    assert_eq!((entry.receipt, entry.attempt), (Receipt::Handed, 2));
+    std::fs::write(&gate, "go\n").unwrap();
+    until(&w, <[_]>::is_empty);
+    let answer = must(&mut client, &rpc::Receipt { id: sent.id.to_string(), ..rpc::Receipt::default() });
+    let road: Vec<Receipt> = answer.history.iter().map(|line| line.r).collect();
+    let of = |receipt: Receipt| road.iter().filter(|r| **r == receipt).count();
+    assert_eq!((of(Receipt::Handed), of(Receipt::Seen)), (2, 1), "{road:?}");
+
+    // A program that is not there.
+    let dir = folder(&world, "w").display().to_string();
+    let words = ["new", "--label", "v", "--dir", &dir, "--channel", "headless", "--", "/nowhere/program"];
+    ran(&mut world.minder(words), b"").ok();
+    let v = world.known("v").unwrap();
+    let sent = must(&mut client, &asker.letter(&v, "hello"));
+    lines(&world, "v", 1);
+    until(&v, |queue| queue.len() == 1 && queue[0].0 != Receipt::Handed);
+    let answer = must(&mut client, &rpc::Receipt { id: sent.id.to_string(), ..rpc::Receipt::default() });
+    assert!(
+        answer.history.iter().all(|line| !matches!(line.r, Receipt::Seen | Receipt::Answered)),
+        "{answer:?}"
+    );
+}
+
 #[test]
 fn two_who_answer_by_turns_come_to_an_end() {
     let world = World::new();

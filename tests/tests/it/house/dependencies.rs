@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use minder_proto::trial::{FAULTS, KILL_POINTS};
+use minder_proto::trial::{FAULTS, KILL_POINTS, LAUNCH_POINTS, MEND_POINTS, TURN_POINTS, TYPE_POINTS};
 
 use super::tree::{root, rust_files};
 
@@ -78,7 +78,8 @@ fn every_kill_point_and_every_seeded_fault_is_somewhere() {
     let programs =
         rust_files().into_iter().filter(|f| f.path.contains("/src/") && !f.path.starts_with("tests/"));
     let text: String = programs.map(|f| f.text).collect();
-    for point in KILL_POINTS {
+    let points: [&[&str]; 5] = [&KILL_POINTS, &MEND_POINTS, &LAUNCH_POINTS, &TURN_POINTS, &TYPE_POINTS];
+    for point in points.concat() {
         assert_eq!(text.matches(&format!("reach(\"{point}\")")).count(), 1, "{point}");
     }
     for fault in FAULTS {

@@ -320,3 +320,46 @@ fn c10_what_was_sent_before_its_birth_comes_first() {
     assert!(places.is_sorted() && woken.starts_with("[minder] message"), "{woken}");
     assert_eq!(woken.matches("the first").count(), 1, "{woken}");
 }
+
+/// What a worker is launched with reaches it whole, whatever its size and its beginning.
+#[test]
+fn d6_the_whole_first_message_reaches_what_is_launched() {
+    let stage = Stage::new();
+    let scene = &stage.scene;
+    let socket = stage.tmux.socket().to_str().unwrap().to_owned();
+    let wide = "\u{4f60}\u{597d}\u{1f389}";
+    let lines = vec!["\u{597d}\u{1f389}x".repeat(11); 60].join("\n");
+    let mut bodies: Vec<String> = ["x", "-rf /", "/clear", "!ls", " blank", wide].map(str::to_owned).into();
+    bodies.extend([511, 512, 513].map(|n| "x".repeat(n)));
+    bodies.extend([lines, format!("{}{wide}", "y".repeat(65_527))]);
+    for (n, body) in bodies.iter().enumerate() {
+        let label = format!("w{n}");
+        let words = ["launch", "--label", &label, "--harness", "claude", "--tmux", &socket, "--stdin"];
+        let id = stage.minder_with(&[], &words, body).ok().trim().parse().unwrap();
+        let message = scene.wait(id, "its message", || scene.messages(id).first().cloned());
+        assert_eq!(&message.body, body);
+        let read = || {
+            let last = scene.receipts(id, message.id).pop()?;
+            (last.r == Receipt::Answered || last.reason.as_deref() == Some("pointer-seen")).then_some(last.r)
+        };
+        let whole = scene.wait(id, "that it is read", read) == Receipt::Answered;
+        let woken = std::fs::read_to_string(stage.folder().join("woken")).unwrap();
+        let at = woken.find(&format!("[minder] message {}", message.id.short())).unwrap();
+        let text = woken[at..].split_once("\n\n").unwrap().1;
+        if whole {
+            assert_eq!(text.strip_suffix('\n'), Some(body.as_str()));
+        } else {
+            assert!(body.chars().count() > 2_000 && text.contains("minder inbox ack"), "{text}");
+            let list = scene.minder(&["--as", &label, "inbox", "list", "--json"]).ok();
+            let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+            assert_eq!(list["messages"][0]["body"], body.as_str());
+        }
+        scene.minder(&["close", &label]).ok();
+    }
+    // Over the limit nothing is started.
+    let windows = stage.windows().len();
+    let words = ["launch", "--label", "big", "--harness", "claude", "--tmux", &socket, "--stdin"];
+    let over = stage.minder_with(&[], &words, &"x".repeat(1024 * 1024));
+    assert_eq!((over.code, over.stdout.as_str()), (65, ""), "{over:?}");
+    assert_eq!((stage.windows().len(), scene.records().len()), (windows, 0));
+}

@@ -2,6 +2,7 @@
 //! every habit, and with the real Codex. The real Claude Code is beside its other tests.
 
 mod codex;
+mod cuts;
 mod many;
 mod panes;
 mod screens;

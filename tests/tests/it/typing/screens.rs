@@ -110,22 +110,41 @@ fn d4_a_key_of_a_person_is_waited_out() {
     let attach = ["env", "-u", "TMUX", "tmux", "-S", &socket, "attach-session", "-t", "claude"];
     let person = terminal.session("person", own.root(), &[], &attach.map(Into::into)).unwrap();
     person.wait_text(LIMIT, "Claude Code").unwrap();
-    person.type_text("x").unwrap();
-    stage.actor.pane().wait_text(LIMIT, "\u{276f}\u{a0}x").unwrap();
-    person.key("BSpace").unwrap();
-    stage
-        .actor
-        .wait(|line| line["what"] == "frame" && line["number"].as_u64() > Some(1) && line["composer"] == "")
-        .unwrap();
-    let key = stage.actor.noted("input").pop().unwrap()["at_ms"].as_u64().unwrap();
+    // Ten times a key, a second apart, that leaves the prompt empty.
+    let keys = format!(
+        "for n in 1 2 3 4 5 6 7 8 9 10; do tmux -S {} send-keys -t {} x BSpace; sleep 1; done; cat",
+        terminal.socket().display(),
+        person.id()
+    );
+    let hand = terminal.session("hand", own.root(), &[], &["sh", "-c", &keys].map(Into::into)).unwrap();
+    stage.actor.wait_noted("input", 1).unwrap();
     let id = stage.send("hello");
     stage.held(id, "draft");
     stage.arrives(id);
-    let paste =
-        stage.actor.wait(|line| line["what"] == "input" && line.to_string().contains("200~")).unwrap();
-    let waited = Duration::from_millis(paste["at_ms"].as_u64().unwrap() - key);
+    let input = stage.actor.noted("input");
+    let is_paste = |line: &serde_json::Value| line["bytes"].as_str().unwrap().contains("200~");
+    let at = |line: &serde_json::Value| line["at_ms"].as_u64().unwrap();
+    let paste = input.iter().position(is_paste).unwrap();
+    let typed: String = input[..paste].iter().filter_map(|line| line["bytes"].as_str()).collect();
+    assert_eq!(typed.matches('x').count(), 10 + typed.matches("\\x").count(), "held until the last: {typed}");
+    let waited = Duration::from_millis(at(&input[paste]) - at(&input[paste - 1]));
     assert!(waited >= Duration::from_secs(5), "{waited:?}");
     assert_eq!(stage.submitted(), [id.short()]);
+    drop(hand);
+}
+
+/// Nothing tells that it is idle again: no hook, no file, no key. It is looked at again all the same.
+#[test]
+fn c2_a_screen_that_was_busy_is_looked_at_again() {
+    let stage = Stage::new("status off\nbusy on");
+    let id = stage.send("hello");
+    stage.held(id, "busy");
+    let frames = stage.actor.noted("frame").len();
+    stage.say(&["busy off"]);
+    stage.arrives(id);
+    assert!(stage.actor.noted("frame").len() > frames);
+    assert_eq!((stage.submitted(), stage.count(PASTE)), (vec![id.short()], 1));
+    assert_eq!(stage.scene.road(stage.id, id), "queued, held(busy), handed, seen");
 }
 
 #[test]
