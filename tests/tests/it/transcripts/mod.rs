@@ -21,11 +21,12 @@ use rstest::rstest;
 use shell::Shell;
 
 /// The pages with transcripts.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     "README.md",
     "docs/files.md",
     "docs/harnesses.md",
     "docs/headless.md",
+    "docs/host.md",
     "docs/server.md",
     "docs/supervise.md",
     "docs/turns.md",
@@ -36,6 +37,7 @@ const PAGES: [&str; 7] = [
 #[case::files("docs/files.md")]
 #[case::harnesses("docs/harnesses.md")]
 #[case::headless("docs/headless.md")]
+#[case::host("docs/host.md")]
 #[case::server("docs/server.md")]
 #[case::supervise("docs/supervise.md")]
 #[case::turns("docs/turns.md")]
