@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use minder_proto::layout::Home;
 use minder_proto::trial;
 use rustix::process::Signal;
@@ -254,7 +254,10 @@ fn load(fleet: &mut Fleet, daemon: Daemon, end: End, findings: &mut Findings) {
 /// How long the declarers' timelines are, in bytes.
 fn timelines(fleet: &Fleet) -> Result<Vec<u64>> {
     let home = fleet.home();
-    let length = |d: &Declarer| Ok(home.session(d.agent.id).join("timeline.jsonl").metadata()?.len());
+    let length = |d: &Declarer| {
+        let path = home.session(d.agent.id).join("timeline.jsonl");
+        Ok(path.metadata().with_context(|| path.display().to_string())?.len())
+    };
     fleet.declarers.iter().map(length).collect()
 }
 
@@ -264,7 +267,12 @@ fn lengthen(home: &Home, declarer: &Declarer, rng: &mut Rng) -> Result<()> {
     let ledger = declarer.watchers.first().map(|w| home.session(*w).join("queue.jsonl"));
     for path in ledger.into_iter().chain([home.session(declarer.agent.id).join("timeline.jsonl")]) {
         let zeros = vec![0; 1 + usize::try_from(rng.below(5_000))?];
-        File::options().append(true).open(&path)?.write_all(&zeros)?;
+        match File::options().append(true).open(&path) {
+            Ok(mut file) => file.write_all(&zeros)?,
+            // A fault that tells nobody of a move leaves its watcher without a ledger.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e).with_context(|| path.display().to_string()),
+        }
     }
     Ok(())
 }
