@@ -218,7 +218,7 @@ impl Hooks {
                 let process = state.session(id)?.record.process.as_ref();
                 process.is_none_or(|p| may_wait_for(&ancestry, p)).then_some(id)
             };
-            let found = self.store.read(look).await?;
+            let found = self.store.glance(look).await?;
             if found.is_some() || tokio::time::timeout_at(deadline, bell.notified()).await.is_err() {
                 return Ok(found);
             }
@@ -231,7 +231,7 @@ impl Hooks {
         let (harness, conversation) = (harness.to_owned(), payload.session_id.clone());
         let session = self
             .store
-            .read(move |state| {
+            .glance(move |state| {
                 let id = state.by_binding(&harness, &conversation)?;
                 let queue = &state.session(id)?.inbox.queue;
                 queue.iter().any(may_be_there).then_some(id)

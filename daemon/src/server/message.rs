@@ -185,7 +185,7 @@ async fn own(
     origin: &Origin,
 ) -> Result<Party, Fault> {
     let (home, origin) = (ctx.store.home().clone(), origin.clone());
-    ctx.store.read(move |state| origin.who(caller.as_ref(), state, &home)?.party()).await?
+    ctx.store.glance(move |state| origin.who(caller.as_ref(), state, &home)?.party()).await?
 }
 
 async fn take(ctx: &Context, call: Take, origin: Origin) -> Result<TakeAnswer, Fault> {

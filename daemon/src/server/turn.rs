@@ -114,7 +114,7 @@ async fn theirs(ctx: &Context, caller: Option<Said>, peer: Peer, end: &str) -> R
 async fn judge(ctx: &Context, caller: Option<Said>, peer: Peer, spec: &Spec) -> Result<(), Fault> {
     let (home, spec, origin) = (ctx.store.home().clone(), spec.clone(), Origin::peer(peer));
     ctx.store
-        .read(move |state| {
+        .glance(move |state| {
             let who = origin.who(caller.as_ref(), state, &home)?;
             let parent = |id| state.session(id).and_then(|s| s.record.parent);
             may(&who, &spec, parent)
@@ -137,7 +137,7 @@ async fn request(ctx: &Context, call: TurnRun, origin: Origin, caller: Caller) -
     let (said, selector) = (call.caller.clone(), call.session.clone());
     let (by, record) = ctx
         .store
-        .read(move |state| {
+        .glance(move |state| {
             let who = origin.who(said.as_ref(), state, &home)?;
             let me = who.party()?.session();
             let Some(selector) = selector else { return Ok::<_, Fault>((me, None)) };

@@ -5,7 +5,7 @@
 //! Uses: `proto`. Used by: `watch`, `delivery`, `hook`, `server`; `check` reads the journal with it.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 mod again;
 mod compact;
+mod desk;
 mod disk;
 mod durable;
 mod feed;
@@ -60,6 +61,7 @@ pub(crate) use op::Op;
 pub(crate) use recover::tests as replay_tests;
 pub(crate) use recover::{Replayed, Target, is_beginning, replay};
 
+use desk::Commands;
 use owner::{Checkpoint, Command, Owner, Write};
 
 /// Why a store cannot be opened.
@@ -105,7 +107,7 @@ pub struct Opened {
 /// A handle to the store's owner. Cloned freely.
 #[derive(Clone)]
 pub struct Store {
-    commands: Sender<Command>,
+    commands: Commands,
     counters: Arc<Mutex<Counters>>,
     home: Home,
     config: Arc<Config>,
@@ -147,7 +149,8 @@ impl Store {
                 }
             }
         }
-        let (commands, receiver) = channel();
+        let (queue, receiver) = channel();
+        let commands = Commands::new(queue, Arc::default());
         let counters =
             Arc::new(Mutex::new(Counters { journal_bytes: journal.bytes(), ..Counters::default() }));
         let owner = Owner {
@@ -161,6 +164,7 @@ impl Store {
             observers,
             counters: Arc::clone(&counters),
             commands: receiver,
+            taken: 0,
             myself: commands.clone(),
             unapplied,
             read_only: None,
@@ -222,6 +226,17 @@ impl Store {
         };
         self.commands.send(Command::Read(Box::new(look))).map_err(|_| down())?;
         answer.await.map_err(|_| down())
+    }
+
+    /// The same for a short look, which is done here and now where the owner has nothing to do.
+    pub async fn glance<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&State) -> T + Send + 'static,
+    ) -> Result<T, Fault> {
+        match self.commands.desk().look(look) {
+            Ok(found) => Ok(found),
+            Err(look) => self.read(look).await,
+        }
     }
 
     /// Makes the store as small as it can be without anything that counts.

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::again;
 use super::compact::Compacted;
+use super::desk::Commands;
 use super::disk::{self, DiskError};
 use super::durable::Flush;
 use super::feed::Feed;
@@ -103,7 +104,9 @@ pub(super) struct Owner {
     pub observers: Vec<Box<dyn Observer>>,
     pub counters: Arc<Mutex<Counters>>,
     pub commands: Receiver<Command>,
-    pub myself: Sender<Command>,
+    /// Commands that were taken and are not served to their end.
+    pub taken: usize,
+    pub myself: Commands,
     pub unapplied: VecDeque<Op>,
     pub read_only: Option<String>,
     /// Why the first of `unapplied` waits.
@@ -151,12 +154,16 @@ impl Owner {
         }
         self.checkpoint.last_activity = Some(Instant::now());
         loop {
-            let first = match self.next_deadline() {
+            let deadline = self.next_deadline();
+            self.myself.desk().lay(&mut self.state, std::mem::take(&mut self.taken));
+            let first = match deadline {
                 Some(deadline) => {
                     self.commands.recv_timeout(deadline.saturating_duration_since(Instant::now()))
                 }
                 None => self.commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
+            self.myself.desk().take(&mut self.state);
+            self.taken += usize::from(first.is_ok());
             let stop = match first {
                 #[cfg(test)]
                 Ok(Command::Vanish(done)) => return drop(done),
@@ -252,7 +259,9 @@ impl Owner {
             if accepted.len() >= GROUP || bytes >= GROUP_BYTES {
                 break;
             }
-            match self.commands.try_recv() {
+            let command = self.commands.try_recv();
+            self.taken += usize::from(command.is_ok());
+            match command {
                 Ok(Command::Write(job)) => next = Some(job),
                 Ok(other) => rest = Some(other),
                 Err(_) => {}
