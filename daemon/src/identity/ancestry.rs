@@ -203,6 +203,9 @@ mod system {
     /// As much of the arguments as is looked at.
     const ARGUMENTS_MAX: usize = 4096;
 
+    /// The kernel's name for the client, which is no harness.
+    const CLIENT: &str = "minder";
+
     /// Most processes of which a look is kept.
     const KEPT_MAX: usize = 32;
 
@@ -224,11 +227,12 @@ mod system {
     }
 
     impl Image {
-        /// None where the system does not tell.
+        /// None where the system does not tell. It tells nobody of the first process, which is above every caller: that is
+        /// another program where it has another name.
         fn of(stat: &Stat) -> Option<Self> {
             let arguments = (stat.arg_start?, stat.arg_end?);
             let environment = (stat.env_start?, stat.env_end?);
-            let told = stat.startstack != 0 && arguments.0 != 0;
+            let told = stat.startstack != 0 && arguments.0 != 0 || stat.pid == 1;
             let comm = stat.comm.clone();
             told.then_some(Self { comm, stack: stat.startstack, arguments, environment })
         }
@@ -274,10 +278,14 @@ mod system {
         let read = rustix::io::pread(&file, &mut buffer[..], 0).ok()?;
         let stat = Stat::from_read(&buffer[..read]).ok()?;
         let image = Image::of(&stat);
-        // What is not readable (another user's) is merely not known.
-        let arguments = arguments(&bytes::<ARGUMENTS_MAX>(&folder, "cmdline").unwrap_or_default());
-        let executable = readlinkat(&folder, "exe", Vec::new()).ok();
-        let executable = executable.map(|path| PathBuf::from(path.to_string_lossy().into_owned()));
+        // What is not readable (another user's) is merely not known. Of the client, which calls all the time, it is not asked.
+        let (mut said, mut executable) = (Vec::new(), None);
+        if stat.comm != CLIENT {
+            said = arguments(&bytes::<ARGUMENTS_MAX>(&folder, "cmdline").unwrap_or_default());
+            let path = readlinkat(&folder, "exe", Vec::new()).ok();
+            executable = path.map(|path| PathBuf::from(path.to_string_lossy().into_owned()));
+        }
+        let arguments = said;
         let harness = harness::recognise(&stat.comm, &arguments, executable.as_deref());
         let runs = harness.map(|h| h.runs(&arguments)).unwrap_or_default();
         let shim =
