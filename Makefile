@@ -12,9 +12,10 @@ HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 TESTED := --workspace --features minderd/kill-points,minderd/seeded-faults
 
 # A release is linked statically where the target allows: its programs start faster. With the target named, build
-# scripts and macros of the compile are not concerned.
+# scripts and macros of the compile are not concerned. Random bytes come from the system call then: a program that is linked
+# statically does not find the C library's function for it, and would open a device.
 ifneq (,$(findstring -linux-,$(HOST)))
-LINK := -C target-feature=+crt-static -C relocation-model=static
+LINK := -C target-feature=+crt-static -C relocation-model=static --cfg getrandom_backend="linux_getrandom"
 endif
 release: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(LINK))
 bench: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(LINK))

@@ -31,6 +31,7 @@ pub fn spec(isolated: &Isolated, argv: &[&str]) -> Result<Spec> {
         session: None,
         event_type: None,
         purpose: Purpose::Caller,
+        empty_is_silent: false,
         by: None,
         asked: Stamp::now(),
         boot: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned(),

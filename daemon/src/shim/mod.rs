@@ -4,7 +4,8 @@
 //!
 //! [`machine`] decides, `run` is the loop around it; `start` and `limits` make the harness's process, [`tree`] ends
 //! it with everything below it; [`stream`] tells what lines mean; `spool` and `report` write the files; `links` is
-//! who listens; `clock` and `signals` are the system's; `place` is all of these before there is a turn; [`server`] is the
+//! who listens; `clock` and `signals` are the system's; `place` is all of these before there is a turn, and `rehearsal` what is done once
+//! for nothing then; [`server`] is the
 //! process that becomes shims. No runtime, one thread.
 //!
 //! Uses: `descriptors`. Used by: the start of the program, before anything else; [`tree`] also by who settles the turn of
@@ -15,6 +16,7 @@ mod limits;
 mod links;
 pub mod machine;
 mod place;
+mod rehearsal;
 mod report;
 mod run;
 pub mod server;

@@ -55,36 +55,14 @@ impl Place {
     }
 }
 
-/// Has the kernel map the program's code into this copy of the server: a copy begins without, and takes what it needs page
-/// by page otherwise, in the time of its turn.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[allow(unsafe_code)]
-fn have_code() {
-    use nix::libc;
-    // Both are the linker's: where the program's image begins, and where its code ends.
-    unsafe extern "C" {
-        static __executable_start: u8;
-        static etext: u8;
-    }
-    /// Not in every C library's header.
-    const POPULATE_READ: libc::c_int = 22;
-    const PAGE: usize = 4096;
-    let (begin, end) = ((&raw const __executable_start).addr(), (&raw const etext).addr());
-    let begin = begin & !(PAGE - 1);
-    let from = (&raw const __executable_start).map_addr(|_| begin);
-    // SAFETY: the range is this program's own code and what is mapped between its parts; nothing in it changes. A kernel
-    // that does not know the advice does nothing.
-    unsafe { libc::madvise(from.cast_mut().cast(), end - begin, POPULATE_READ) };
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn have_code() {}
-
 /// Makes a folder that is no turn's yet, and takes it.
 pub fn make(folder: &Path) -> io::Result<Place> {
-    have_code();
     DirBuilder::new().mode(0o700).create(folder)?;
-    Place::open(enter(Some(folder))?)
+    let place = Place::open(enter(Some(folder))?)?;
+    // What is to be done, and what came of it, has only to be written into them.
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(SPEC)?;
+    report::prepare()?;
+    Ok(place)
 }
 
 /// Goes into the folder and gives its lock, held.

@@ -34,6 +34,11 @@ impl Shown {
     }
 }
 
+/// Makes the file that the result is written into, before there is one.
+pub fn prepare() -> io::Result<()> {
+    private(UNFINISHED).map(drop)
+}
+
 /// True if a result is in its place.
 pub fn is_there() -> bool {
     std::fs::symlink_metadata(RESULT).is_ok()

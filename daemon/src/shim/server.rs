@@ -16,8 +16,8 @@ use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, s
 use nix::unistd::ForkResult;
 use serde::{Deserialize, Serialize};
 
-use super::place;
 use super::run;
+use super::{place, rehearsal};
 
 /// Longest description of what is wanted: an environment can be no longer than what a program may be started with.
 const WANTED_MAX: usize = 8 << 20;
@@ -133,6 +133,7 @@ fn become_shim(link: OwnedFd) -> ExitCode {
 
 /// Stands ready for a turn, and runs it.
 fn spare(link: UnixStream, folder: &Path) -> io::Result<()> {
+    rehearsal::rehearse();
     let told_then = place::make(folder).and_then(|place| {
         (&link).write_all(&[READY])?;
         Ok((place, told(&link)?))

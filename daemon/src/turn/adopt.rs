@@ -63,7 +63,7 @@ impl Turns {
                 }
                 None => Stage::Running(None),
             };
-            let (turn, orders) = Turn::new(spec, folder, adopted, caller, stage, false);
+            let (turn, orders) = Turn::new(spec, folder, adopted, caller, stage);
             self.memory().live.insert(id, Arc::clone(&turn));
             match written {
                 Some(written) => drop(tokio::spawn(self.clone().clear_away(turn, written))),

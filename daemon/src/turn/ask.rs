@@ -170,7 +170,9 @@ impl Turns {
             if turn.conclude(outcome) {
                 stays(turn, outcome).await?;
             }
-        } else if let Stage::Done(_) = stage {
+        } else if let Stage::Done(settled) = stage
+            && settled.outcome == Some(Outcome::Failed)
+        {
             // Who is told of a failure and looks into the log finds it there, unless the log is slow.
             let _ = tokio::time::timeout(LINE_WAIT, turn.line_done()).await;
         }

@@ -62,8 +62,6 @@ pub struct Turn {
     pub folder: PathBuf,
     /// Restarts of the daemon that it has lived through.
     pub adopted: u32,
-    /// A reply that is empty is a silence, and nobody else has to say so.
-    pub empty_is_silent: bool,
     stage: watch::Sender<Stage>,
     noted: watch::Sender<bool>,
     lined: watch::Sender<bool>,
@@ -79,7 +77,6 @@ impl Turn {
         adopted: u32,
         caller: Caller,
         stage: Stage,
-        empty_is_silent: bool,
     ) -> (Arc<Self>, mpsc::Receiver<Sent>) {
         let (orders, taken) = mpsc::channel(ORDERS_MAX);
         let (stage, _) = watch::channel(stage);
@@ -87,7 +84,6 @@ impl Turn {
             spec,
             folder,
             adopted,
-            empty_is_silent,
             stage,
             noted: watch::channel(false).0,
             lined: watch::channel(false).0,

@@ -57,6 +57,9 @@ use spawn::Shims;
 pub const RUNNING_MAX: usize = 64;
 /// Turns that are over and whose outcome is remembered.
 const REMEMBERED: usize = 1_024;
+/// How long the next shim waits for the end of who was answered: longer than that takes, and shorter than it takes to ask
+/// for another turn.
+const SPARE_PAUSE: Duration = Duration::from_micros(400);
 /// How long a shim stands ready without a turn.
 const SPARE_IDLE: Duration = Duration::from_secs(60);
 /// How long a stop waits for lines that are on their way to the log.
@@ -196,8 +199,11 @@ impl Turns {
             let changed = tokio::task::spawn_blocking(move || {
                 if !stands || this.is_closed() {
                     this.0.shims.retire();
-                } else if let Err(error) = this.0.shims.prepare(place::spare(this.0.store.home())) {
-                    tracing::warn!(%error, "no shim stands ready");
+                } else {
+                    std::thread::sleep(SPARE_PAUSE);
+                    if let Err(error) = this.0.shims.prepare(place::spare(this.0.store.home())) {
+                        tracing::warn!(%error, "no shim stands ready");
+                    }
                 }
             });
             if changed.await.is_err() || stop {

@@ -53,14 +53,23 @@ fn fill(folder: &Path, spec: &Spec, prompt: Option<&[u8]>) -> io::Result<()> {
     if let Some(prompt) = prompt {
         create(&folder.join(PROMPT), prompt)?;
     }
-    create(&folder.join(SPEC), &serde_json::to_vec(spec).expect("a spec is plain data"))
+    create(&folder.join(SPEC), &written_spec(spec))
+}
+
+fn written_spec(spec: &Spec) -> Vec<u8> {
+    serde_json::to_vec(spec).expect("a spec is plain data")
 }
 
 /// The same, of a folder in which a shim stands ready. It is a turn's from one moment to the next.
 #[cfg(target_os = "linux")]
 pub fn give(spare: &Path, folder: &Path, spec: &Spec, prompt: Option<&[u8]>) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
-    fill(spare, spec, prompt)?;
+    if let Some(prompt) = prompt {
+        create(&spare.join(PROMPT), prompt)?;
+    }
+    // The shim has made it.
+    let mut file = File::options().write(true).custom_flags(O_NOFOLLOW).open(spare.join(SPEC))?;
+    file.write_all(&written_spec(spec))?;
     Ok(renameat_with(CWD, spare, CWD, folder, RenameFlags::NOREPLACE)?)
 }
 

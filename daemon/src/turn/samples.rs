@@ -20,6 +20,7 @@ pub fn spec(seat: &str) -> Spec {
         by: None,
         event_type: None,
         purpose: Purpose::Caller,
+        empty_is_silent: false,
         asked: Stamp::from_millis(1_796_040_000_000),
         boot: crate::identity::boot_id().unwrap_or_default().to_owned(),
         argv: vec!["true".to_owned()],

@@ -50,8 +50,7 @@ impl Turns {
         };
         let environment = env::build(&request.env, adapter.env, &config.env_pass, &told)?;
         let folder = self.0.store.home().turn(spec.turn);
-        let (turn, orders) =
-            Turn::new(spec, folder, 0, request.caller, Stage::Starting, request.empty_is_silent);
+        let (turn, orders) = Turn::new(spec, folder, 0, request.caller, Stage::Starting);
         // The last look and the first entry are one: the same id twice is one turn.
         let found = {
             let mut memory = self.memory();
@@ -142,6 +141,7 @@ impl Turns {
             by: request.by,
             event_type: request.event_type.clone(),
             purpose: request.purpose.clone(),
+            empty_is_silent: request.empty_is_silent,
             asked: Stamp::now(),
             boot: crate::identity::boot_id().unwrap_or_default().to_owned(),
             argv: launch.argv.clone(),

@@ -61,6 +61,9 @@ pub struct Spec {
     pub event_type: Option<String>,
     /// Who names the outcome.
     pub purpose: Purpose,
+    /// A reply that is empty is a silence, and nobody else has to say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub empty_is_silent: bool,
     /// When it was asked for.
     pub asked: Stamp,
     /// The boot in which it was asked for.
