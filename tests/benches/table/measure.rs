@@ -17,11 +17,18 @@ pub fn percentile(times: &mut [Duration], share: usize) -> Duration {
     times[(times.len() * share / 100).min(times.len() - 1)]
 }
 
+/// Between two measurements: what one of them leaves to be done is not charged to the next.
+const REST: Duration = Duration::from_millis(5);
+
 /// How often `ours` takes `base`, by their medians; the two take turns, so that what slows the machine slows both.
 pub fn ratio(rounds: usize, mut base: impl FnMut(), mut ours: impl FnMut()) -> f64 {
     let (mut of_base, mut of_ours) = (Vec::new(), Vec::new());
+    let rested = |work: &mut dyn FnMut()| {
+        std::thread::sleep(REST);
+        timed(work)
+    };
     for round in 0..=rounds {
-        let (a, b) = (timed(&mut base), timed(&mut ours));
+        let (a, b) = (rested(&mut base), rested(&mut ours));
         // The first one warms up.
         if round > 0 {
             of_base.push(a);
