@@ -68,7 +68,10 @@ macro_rules! in_order {
 
             /// True if `text`, at least [`MIN_PARTIAL`] hexadecimal digits, is the end of this id (or all of it).
             pub fn ends_with(&self, text: &str) -> bool {
-                text.len() >= MIN_PARTIAL && self.to_string().ends_with(&text.to_ascii_lowercase())
+                let mut buffer = Uuid::encode_buffer();
+                let whole = self.0.as_hyphenated().encode_lower(&mut buffer).as_bytes();
+                let tail = whole.len().checked_sub(text.len()).map(|at| &whole[at..]);
+                text.len() >= MIN_PARTIAL && tail.is_some_and(|t| t.eq_ignore_ascii_case(text.as_bytes()))
             }
         }
     };

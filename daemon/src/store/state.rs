@@ -46,6 +46,9 @@ pub struct Remembered {
     pub result: Value,
 }
 
+/// Characters of an id.
+const WHOLE_ID: usize = 36;
+
 /// Everything.
 #[derive(Debug, Default)]
 pub struct State {
@@ -145,6 +148,10 @@ impl State {
 
     /// The recipients whose queue or recent past holds a message whose id ends so, with the message's id.
     pub fn find_message(&self, end: &str) -> Vec<(Party, MessageId)> {
+        // A program says all of it, and is not to wait until every message was looked at.
+        if let Some(id) = end.parse().ok().filter(|_| end.len() == WHOLE_ID) {
+            return self.whereabouts(id).map(|party| (party, id)).into_iter().collect();
+        }
         let mut found: Vec<(Party, MessageId)> = self
             .sessions
             .iter()
@@ -157,5 +164,14 @@ impl State {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// The recipient of a message that waits, or went somewhere lately.
+    fn whereabouts(&self, id: MessageId) -> Option<Party> {
+        let waits = |(party, inbox): (Party, &Inbox)| inbox.queue.get(id).map(|_| party);
+        self.recent.get(&id).copied().or_else(|| {
+            let mut all = self.sessions.iter().map(|(id, s)| (Party::Session(*id), &s.inbox));
+            all.find_map(waits).or_else(|| waits((Party::Operator, &self.operator)))
+        })
     }
 }

@@ -191,7 +191,7 @@ fn c11_many_senders_many_takers() {
 /// who want tried again whatever is on its way.
 #[test]
 fn c11_many_senders_many_drains() {
-    const EACH: usize = 300;
+    const EACH: usize = 1_500;
     const SENDERS: usize = 4;
     let world = World::with("[delivery]\nevidence_timeout = \"1s\"\n[queue]\nmax_messages = 6000\n");
     let _daemon = world.start();
