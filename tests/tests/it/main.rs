@@ -10,6 +10,7 @@ mod claude;
 mod codex_hooks;
 mod compact;
 mod crash;
+mod cuts;
 mod disks;
 mod docs;
 mod following;

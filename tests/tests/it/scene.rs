@@ -180,6 +180,11 @@ impl Scene {
         queue::history(&std::fs::read(file).unwrap_or_default(), id)
     }
 
+    /// True once nothing more becomes of a message.
+    pub fn is_settled(&self, to: SessionId, id: MessageId) -> bool {
+        self.receipts(to, id).pop().is_some_and(|line| line.r.is_settled())
+    }
+
     /// Waits until a message got this far.
     pub fn wait_receipt(&self, to: SessionId, id: MessageId, receipt: Receipt) -> QueueLine {
         let far = || self.receipts(to, id).into_iter().find(|line| line.r == receipt);

@@ -1,13 +1,18 @@
 //! The codex channel before a stand-in for the server of Codex's terminals: it cannot be reached, forks, lets turns die and is
 //! late, as its script says.
 
+use std::sync::Arc;
+
 use minder_proto::event::Receipt;
 use minder_proto::id::{MessageId, SessionId};
+use minder_proto::rpc;
 use minder_tests::fake::stage::Server;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::cuts;
 use crate::scene::{LIMIT, Scene};
+use crate::world::World;
 
 /// A session that is the conversation `one` of such a server.
 struct Stage {
@@ -160,6 +165,29 @@ fn c1_a_server_is_given_every_message_once_though_the_daemon_is_killed() {
     }
     stage.scene.minder(&["daemon", "start"]).ok();
     sent.iter().for_each(|id| stage.reaches(*id, Receipt::Seen));
+    for id in &sent {
+        assert_eq!(stage.taken(*id), ["one"], "{}", stage.scene.road(stage.id, *id));
+    }
+}
+
+#[test]
+fn c1_a_server_is_given_a_message_once_wherever_the_daemon_is_killed() {
+    let stage = Stage::new("", "");
+    let world = World { isolated: Arc::clone(&stage.scene.isolated) };
+    let sender = world.session("sender");
+    let daemon = stage.scene.isolated.daemon().unwrap();
+    assert!(daemon.signal(Signal::KILL) && daemon.wait(LIMIT));
+    let mut sent = Vec::new();
+    cuts::everywhere(|at| {
+        let (to, key) = (Some(stage.id.to_string()), Some(at.to_owned()));
+        let letter =
+            rpc::Send { to, key, body: at.to_owned(), caller: sender.caller(), ..rpc::Send::default() };
+        let mut arrives = |id| {
+            stage.reaches(id, Receipt::Seen);
+            sent.push(id);
+        };
+        cuts::cut(&world, at, &letter, &mut |id| stage.scene.is_settled(stage.id, id), &mut arrives)
+    });
     for id in &sent {
         assert_eq!(stage.taken(*id), ["one"], "{}", stage.scene.road(stage.id, *id));
     }

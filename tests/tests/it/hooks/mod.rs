@@ -3,6 +3,7 @@
 
 mod answers;
 pub mod bench;
+mod cuts;
 mod dialects;
 mod evidence;
 mod foreign;

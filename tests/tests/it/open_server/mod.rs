@@ -1,6 +1,7 @@
 //! The opencode channel: with a scripted end, what is sent, what is not sent again, and what is waited for; with the real OpenCode,
 //! that its server and its plugin together give each message once.
 
+mod cuts;
 mod end;
 
 use std::sync::{Mutex, PoisonError};
