@@ -9,7 +9,7 @@ use std::sync::Arc;
 use minder_proto::error::{Fault, Kind};
 use minder_proto::id::{MessageId, Party, SessionId};
 use minder_proto::record::Process;
-use minder_proto::rpc::{Adopt, AdoptAnswer, HookAnswer, HookEnv, HookEvent, HookWait};
+use minder_proto::rpc::{Adopt, AdoptAnswer, HookAnswer, HookEnv, HookEvent, HookWait, SecondWriter};
 use minder_proto::stamp::Stamp;
 
 use crate::delivery::evidence::may_be_there;
@@ -25,10 +25,12 @@ mod adopt;
 pub mod dialect;
 pub mod payload;
 mod react;
+mod seconds;
 pub mod status;
 mod turn;
 
 pub use payload::{Heard, Payload, Told};
+use seconds::Seconds;
 pub use status::StatusFiles;
 
 /// Serves hooks.
@@ -39,6 +41,7 @@ pub struct Hooks {
     status: Arc<StatusFiles>,
     /// Signs of life, for those who supervise.
     signs: Arc<Signs>,
+    seconds: Arc<Seconds>,
 }
 
 /// True if a process is of this daemon's user.
@@ -70,7 +73,7 @@ impl Origin {
 impl Hooks {
     /// Hooks over a store.
     pub fn new(store: Store, delivery: Arc<Delivery>, status: Arc<StatusFiles>, signs: Arc<Signs>) -> Self {
-        Self { store, delivery, status, signs }
+        Self { store, delivery, status, signs, seconds: Arc::default() }
     }
 
     /// One event. What is not for minder is answered with silence. It is served to its end even if the hook goes away:
@@ -94,6 +97,7 @@ impl Hooks {
         self.gather_evidence(&call.harness, &told.payload).await;
         let (harness, env, key) = (call.harness, call.env, call.key);
         let conversation = told.payload.session_id.clone();
+        let writer = seconds::writer(&harness, &origin);
         let transcript = told.payload.transcript_path.clone();
         let begins = matches!(heard, Heard::Begins { .. });
         let done = self
@@ -125,6 +129,11 @@ impl Hooks {
                 Ok(reaction)
             })
             .await?;
+        if done.session.is_none()
+            && let Some(writer) = writer
+        {
+            self.seconds.look(&self.store, writer, conversation.clone()).await?;
+        }
         if let Some(session) = done.session {
             self.signs.note(session, Stamp::now());
             if let Some(path) = &transcript {
@@ -146,6 +155,11 @@ impl Hooks {
             }
         }
         Ok(done.print)
+    }
+
+    /// The processes that live and were not heard because another one has their conversation.
+    pub async fn second_writers(&self) -> Result<Vec<SecondWriter>, Fault> {
+        self.seconds.all(&self.store).await
     }
 
     /// A conversation that its harness lists and whose next event may be far away: it becomes a session by the rules

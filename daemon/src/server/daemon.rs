@@ -75,6 +75,7 @@ async fn status(ctx: &Context, call: Status, ancestry: Ancestry) -> Result<Statu
         journal_bytes: counters.journal_bytes,
         start_ms: ctx.started.took_ms,
         replayed: ctx.started.replayed,
+        second_writers: ctx.hooks.second_writers().await?,
         you,
     })
 }

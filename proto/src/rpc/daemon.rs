@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use crate::caller::{Caller, Identity};
+use crate::id::SessionId;
 use crate::stamp::Stamp;
 
 /// `hello`: who is there.
@@ -88,8 +89,26 @@ pub struct StatusAnswer {
     pub start_ms: u64,
     /// Commits replayed at the start.
     pub replayed: u64,
+    /// Processes that write a conversation which another one has: they are not heard.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub second_writers: Vec<SecondWriter>,
     /// Whom the caller was taken for.
     pub you: Identity,
+}
+
+/// A process that writes a conversation which another one has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecondWriter {
+    /// The session whose conversation it is.
+    pub session: SessionId,
+    /// Its label.
+    pub label: String,
+    /// The harness.
+    pub harness: String,
+    /// The process that has it.
+    pub bound: i32,
+    /// The other one.
+    pub pid: i32,
 }
 
 impl Call for Status {

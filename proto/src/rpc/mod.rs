@@ -16,7 +16,7 @@ mod turn;
 mod watch;
 
 pub use account::{AccountList, AccountListAnswer, AccountRelease, AccountReleaseAnswer, OpenCircuit};
-pub use daemon::{Hello, HelloAnswer, Status, StatusAnswer, Stop};
+pub use daemon::{Hello, HelloAnswer, SecondWriter, Status, StatusAnswer, Stop};
 pub use hook::{HookAnswer, HookEnv, HookEvent, HookWait};
 pub use host::{
     HostAck, HostAckAnswer, HostDrain, HostDrainAnswer, HostDrained, HostDrainedAnswer, HostStatus,

@@ -133,6 +133,7 @@ mod tests {
             journal_bytes: 12_345,
             start_ms: 3,
             replayed: 7,
+            second_writers: vec![],
             you: Identity::Operator,
         };
         let text = lines(&status, Stamp::from_millis(1_796_040_000_000 + 3 * 86_400_000)).join("\n");

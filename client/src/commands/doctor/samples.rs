@@ -32,6 +32,7 @@ pub fn status() -> StatusAnswer {
         journal_bytes: 1,
         start_ms: 1,
         replayed: 0,
+        second_writers: vec![],
         you: Identity::Operator,
     }
 }

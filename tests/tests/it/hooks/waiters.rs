@@ -118,6 +118,11 @@ fn a_second_process_of_a_conversation_is_not_heard_and_takes_nothing() {
     let waiter = second.begin(bench.call(&bench.payload("SessionStart"), true)).unwrap();
     assert!(is_silent(&waiter.wait(LIMIT).unwrap()));
     assert_eq!(bench.scene.path(id), []);
+    let doctor = || bench.scene.minder(&["doctor", "--json"]).stdout;
+    let writes = format!("another claude (pid {}) writes the conversation", second.pid());
+    assert!(doctor().contains(&writes), "{}", doctor());
+    drop(second);
+    assert!(!doctor().contains("another claude"), "it is over when one of them is");
     bench.send(id, &["for the first"]);
     let woken = first.wait(LIMIT).unwrap();
     assert!(woken.code == Some(2) && woken.stderr.contains("for the first"), "{woken:?}");

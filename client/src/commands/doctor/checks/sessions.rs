@@ -25,6 +25,16 @@ pub fn stranded(facts: &Facts) -> Vec<Finding> {
             finding.by_hand(&["minder", "set", &one.label, "--channel", "mailbox"])
         });
     }
+    if let Daemon::Runs(status) = &facts.daemon {
+        found.extend(status.second_writers.iter().map(|one| {
+            let text = format!(
+                "{}: another {} (pid {}) writes the conversation that pid {} has; it is not heard, and one of them will lose \
+                 what it writes",
+                one.label, one.harness, one.pid, one.bound
+            );
+            Finding::wrong(CHECK, text).told(format!("end one of the two: kill {}", one.pid))
+        }));
+    }
     // A daemon that runs has said so of its own.
     if !matches!(facts.daemon, Daemon::Runs(_)) {
         found.extend(facts.unreadable.iter().map(|why| damaged(CHECK, why)));
@@ -37,6 +47,9 @@ pub fn stranded(facts: &Facts) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use minder_proto::id::SessionId;
+    use minder_proto::rpc::SecondWriter;
+
     use super::super::super::facts::Stranded;
     use super::super::super::finding::Level::{Ok, Wrong};
     use super::super::super::samples::{check, facts};
@@ -61,6 +74,21 @@ mod tests {
                 (Wrong, "web: 1 message is held since", Some("minder set web --channel mailbox")),
             ],
         );
+    }
+
+    #[test]
+    fn two_processes_that_write_one_conversation_have_their_line() {
+        let mut one = facts();
+        let Daemon::Runs(status) = &mut one.daemon else { panic!() };
+        status.second_writers = vec![SecondWriter {
+            session: SessionId::random(),
+            label: "api".into(),
+            harness: "claude".into(),
+            bound: 41,
+            pid: 42,
+        }];
+        let text = "api: another claude (pid 42) writes the conversation that pid 41 has";
+        check(&stranded(&one), &[(Wrong, text, Some("kill 42"))]);
     }
 
     #[test]
