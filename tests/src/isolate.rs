@@ -5,10 +5,11 @@
 //! process's descendants, unless they empty their environment. At drop those are ended, and the daemon, which
 //! does empty it, by what its lock file says and by the files it holds open below the folder.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -21,6 +22,9 @@ use crate::process::{self, Process};
 pub const MARK: &str = "RIG_ROOT";
 
 static INHERITED: std::sync::Once = std::sync::Once::new();
+
+/// Programs that were found to be as built last: once for a test program, and not in the time that a measurement takes.
+static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A temporary folder and the environment that keeps programs inside it.
 pub struct Isolated {
@@ -150,6 +154,9 @@ impl Isolated {
     /// that it was built from: a test of an old program says nothing.
     pub fn program(&self, name: &str) -> Result<PathBuf> {
         let program = self.bin.join(name);
+        if BUILT.lock().unwrap_or_else(PoisonError::into_inner).contains(&program) {
+            return Ok(program);
+        }
         let built = program.metadata().and_then(|m| m.modified());
         let built = built.with_context(|| {
             let program = program.display();
@@ -165,6 +172,7 @@ impl Isolated {
                 bail!("{} is older than {source}: `cargo build --workspace` first", program.display());
             }
         }
+        BUILT.lock().unwrap_or_else(PoisonError::into_inner).insert(program.clone());
         Ok(program)
     }
 

@@ -1,6 +1,6 @@
 //! What a whole process costs: hooks and commands, beside `/bin/true`.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::fleet::Fleet;
 use crate::measure::{self, Log, ratio};
@@ -11,7 +11,7 @@ pub fn rows(table: &mut Table) {
     let input = fleet.isolated.tmp().join("hook.json");
     let payload = r#"{"session_id":"5b2c9a52-0c3e-4c43-a1b1-6b8f0f0e2d11","hook_event_name":"PostToolUse","cwd":"/","tool_name":"Read","tool_input":{},"tool_response":{}}"#;
     std::fs::write(&input, payload).unwrap();
-    let truth = || measure::run(&mut Command::new("/bin/true"), &[0]);
+    let truth = || measure::run(&mut fleet.isolated.command("/bin/true"), &[0]);
 
     let hook = || {
         let mut command = fleet.isolated.minder().unwrap();

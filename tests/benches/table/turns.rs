@@ -14,7 +14,7 @@ const TREE: usize = 50;
 
 pub fn rows(table: &mut Table) {
     let fleet = Fleet::new(1);
-    let plain = || measure::run(Command::new("timeout").args(["10", "true"]), &[0]);
+    let plain = || measure::run(fleet.isolated.command("timeout").args(["10", "true"]), &[0]);
     let turn = || measure::run(&mut fleet.minder(&["turn", "run", "--", "true"]), &[0]);
     let figure = ratio(300, plain, turn);
     table.at_most("a supervised turn of `true`, whole process", figure, "×", 1.3, "`timeout 10 true`");
