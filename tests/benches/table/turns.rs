@@ -1,6 +1,6 @@
 //! Supervised turns: what one costs beside `timeout`, what its shim holds, and how long the end of a tree takes.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use minder_tests::process::{self, Process};
