@@ -1,6 +1,7 @@
 //! Evidence that a message was read: its id in a prompt, or in a line of the transcript that a harness writes of
 //! what its model saw. That a hook ran and printed is none.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -57,13 +58,14 @@ impl Transcript {
             return found;
         }
         let mut reader = BufReader::new(file).take(LOOK_BACK);
+        let wanted = Wanted::new(wanted);
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
             if line.last() != Some(&b'\n') {
                 break; // still being written
             }
             self.offset += line.len() as u64;
-            found.append(&mut shown(&line, wanted));
+            found.append(&mut shown(&line, &wanted));
             line.clear();
         }
         found.sort_unstable();
@@ -78,10 +80,33 @@ fn open(path: &Path) -> io::Result<File> {
     if path.metadata()?.is_file() { File::open(path) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
+/// Ids that are looked for, by their short form. There may be thousands, and a line is gone through once for all of them.
+struct Wanted(HashMap<String, Vec<MessageId>>);
+
+impl Wanted {
+    fn new(ids: &[MessageId]) -> Self {
+        let mut by_short: HashMap<String, Vec<MessageId>> = HashMap::new();
+        for id in ids {
+            by_short.entry(id.short()).or_default().push(*id);
+        }
+        Self(by_short)
+    }
+
+    /// Those whose short form stands in a text.
+    fn named_in(&self, text: &str) -> BTreeSet<MessageId> {
+        let Some(len) = self.0.keys().next().map(String::len) else { return BTreeSet::new() };
+        let words = text.split(|c: char| !c.is_ascii_hexdigit()).filter(|word| word.len() >= len);
+        let parts = words.flat_map(|word| (0..=word.len() - len).map(move |at| &word[at..at + len]));
+        let found = parts.filter_map(|part| self.0.get(part));
+        found.flatten().copied().collect()
+    }
+}
+
 /// The ids of `wanted` that a line shows, and whether as a pointer, if it is evidence.
-fn shown(line: &[u8], wanted: &[MessageId]) -> Vec<(MessageId, bool)> {
+fn shown(line: &[u8], wanted: &Wanted) -> Vec<(MessageId, bool)> {
     let text = String::from_utf8_lossy(line);
-    if !wanted.iter().any(|id| text.contains(&id.short())) {
+    let named = wanted.named_in(&text);
+    if named.is_empty() {
         return Vec::new();
     }
     let Ok(line) = serde_json::from_slice::<Value>(line) else { return Vec::new() };
@@ -91,7 +116,7 @@ fn shown(line: &[u8], wanted: &[MessageId]) -> Vec<(MessageId, bool)> {
     let mut texts = Vec::new();
     texts_of(&line, &mut texts);
     let pointer = |id: &MessageId| texts.iter().any(|text| envelope::points_at(text, *id));
-    let there = wanted.iter().filter(|id| texts.iter().any(|text| envelope::shows(text, **id)));
+    let there = named.iter().filter(|id| texts.iter().any(|text| envelope::shows(text, **id)));
     there.map(|id| (*id, pointer(id))).collect()
 }
 

@@ -1,15 +1,17 @@
 //! A daemon that is killed while a message is on its way to OpenCode's server: it is there once, under its own ids.
 
 use minder_proto::rpc;
+use rustix::process::Signal;
 
-use super::{Bench, tail};
+use super::{Bench, LIMIT, tail};
 use crate::cuts;
 
 #[test]
 fn c1_a_message_is_in_the_conversation_once_wherever_the_daemon_is_killed() {
     let bench = Bench::new();
     let sender = bench.world.session("sender");
-    assert!(bench.world.isolated.daemon().unwrap().signal(rustix::process::Signal::KILL));
+    let daemon = bench.world.isolated.daemon().unwrap();
+    assert!(daemon.signal(Signal::KILL) && daemon.wait(LIMIT));
     let mut sent = Vec::new();
     cuts::everywhere(|at| {
         let (to, key) = (Some(bench.session.to_string()), Some(at.to_owned()));

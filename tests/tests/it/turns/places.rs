@@ -3,6 +3,7 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use minder_proto::rpc::TurnRun;
 use minder_proto::turn::{Failure, Outcome};
@@ -147,6 +148,18 @@ fn a_shim_is_started_without_a_copy_of_the_daemon() {
     strace.arg(&log).args(["-p", &daemon.pid().to_string()]);
     let attached = Attached::new(&mut strace, daemon.pid());
     must(&mut world.client(), &command(&world, &["true"]));
+    // The next shim is made ready meanwhile, and strace does not get away from a process that starts another one.
+    let runs = world.home().turns().join("run");
+    let ready = || {
+        let folders = std::fs::read_dir(&runs).ok()?.filter_map(Result::ok);
+        let mut spares = folders.filter(|entry| entry.file_name().to_string_lossy().starts_with(".spare-"));
+        spares.any(|entry| entry.path().join("spec.json").exists()).then_some(())
+    };
+    let deadline = Instant::now() + LIMIT;
+    while ready().is_none() {
+        assert!(Instant::now() < deadline, "no shim stands ready");
+        assert!(!daemon.process.wait(Duration::from_millis(5)), "the daemon has ended");
+    }
     attached.detach();
     let text = std::fs::read_to_string(&log).unwrap();
     let calls: Vec<&str> = text.lines().collect();
