@@ -50,6 +50,12 @@ fn h8_a_process_that_is_killed_at_work_is_an_error_and_its_conversation_goes_on_
     let (seq, _) = scene.wait_move(worker.id, seq, State::Working);
     stage.asked(&worker, "work");
     let conversation = worker.tui.session_id().unwrap();
+    // It writes its conversation down a moment later than it says so, and what was not written is gone with it.
+    let transcript = scene.record(worker.id).live_binding().and_then(|b| b.transcript.clone()).unwrap();
+    files::wait_for_text(std::path::Path::new(&transcript), LIMIT, |text| {
+        text.contains("begun").then_some(())
+    })
+    .unwrap();
     let pid = worker.tui.process().pid();
     assert!(worker.tui.process().signal(Signal::KILL));
     let (_, line) = scene.wait_move(worker.id, seq, State::Error);
